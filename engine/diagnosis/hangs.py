@@ -1,0 +1,54 @@
+"""The rule for hangs: who waits in which call, and who never came."""
+
+from engine.diagnosis.rule import Case, say, where_ranks_were
+from engine.events import Collective, Diagnosis
+
+
+def never_joined(case: Case) -> Diagnosis | None:
+    """Names the oldest call that never ended and the members that never made it."""
+    if case.outcome.status != "deadlock":
+        return None
+    waiting = [c for c in case.trace.collectives if c.duration_ns is None]
+    where = where_ranks_were(case.outcome)
+    if not waiting:
+        end = next((end for end in case.outcome.ranks if end.stack), None)
+        frame = end.stack[0] if end else None
+        line = frame.line if frame else None
+        args = {
+            "rank": end.rank if end else None,
+            "op": _called_on(case, line),
+            "line": line,
+            "missing": "another rank",
+            "where": where,
+        }
+        return say("deadlock", args, line=line, rank=end.rank if end else None)
+    first = min(waiting, key=lambda c: c.at_ns)
+    args = {
+        "rank": first.rank,
+        "op": first.op,
+        "line": first.line,
+        "missing": _missing(case, first),
+        "where": where,
+    }
+    return say("deadlock", args, line=first.line, rank=first.rank)
+
+
+def _missing(case: Case, call: Collective) -> str:
+    """Members of the group that never made this call."""
+    if call.peer is not None:
+        return f"rank {call.peer}"
+    came = {
+        c.rank
+        for c in case.trace.collectives
+        if c.group == call.group and c.group_seq == call.group_seq and c.op == call.op
+    }
+    missing = [rank for rank in call.group_ranks if rank not in came]
+    if not missing:
+        return "its partner"
+    return f"rank {missing[0]}" if len(missing) == 1 else f"ranks {', '.join(map(str, missing))}"
+
+
+def _called_on(case: Case, line: int | None) -> str:
+    """The call on a line, as the learner wrote it."""
+    text = case.line_text(line).partition("(")[0].rpartition("=")[2].strip()
+    return text or "a collective"

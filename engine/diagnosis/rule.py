@@ -1,0 +1,58 @@
+"""What a rule sees and how it answers. May import trace and the leaves."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.events import Args, Diagnosis, Failure, Outcome, RankEnd
+from engine.messages import DIAGNOSES, render
+from engine.program import Program
+from engine.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One ended run."""
+
+    program: Program
+    outcome: Outcome
+    trace: Trace
+
+    @property
+    def first_failed(self) -> RankEnd | None:
+        """The rank that failed first; the others may only have lost their peer."""
+        rank = self.outcome.first_failed_rank
+        return next((end for end in self.outcome.ranks if end.rank == rank), None)
+
+    @property
+    def first_failure(self) -> Failure | None:
+        """The exception of the rank that failed first."""
+        end = self.first_failed
+        return end.failure if end else None
+
+    def line_text(self, line: int | None) -> str:
+        """The program's text on a line, stripped; empty when there is none."""
+        lines = self.program.source.splitlines()
+        return lines[line - 1].strip() if line and 0 < line <= len(lines) else ""
+
+
+Rule = Callable[[Case], Diagnosis | None]
+
+
+def say(code: str, args: Args, *, line: int | None = None, rank: int | None = None) -> Diagnosis:
+    """A diagnosis with its English sentence."""
+    return Diagnosis(
+        code=code, message=render(DIAGNOSES[code], args), line=line, rank=rank, args=args
+    )
+
+
+def where_ranks_were(outcome: Outcome) -> str:
+    """Where each rank was when the run was stopped: "rank 0 on line 17, rank 2 on line 19"."""
+    places = []
+    for end in outcome.ranks:
+        if end.stack:
+            places.append(f"rank {end.rank} on line {end.stack[0].line}")
+        elif end.exit is not None:
+            places.append(f"rank {end.rank} had ended")
+        else:
+            places.append(f"rank {end.rank} outside the program")
+    return ", ".join(places)

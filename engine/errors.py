@@ -1,0 +1,39 @@
+"""Exceptions of the engine: our faults and refusals. May import the standard library only.
+
+EngineError
++-- SandboxUnavailable     this machine cannot isolate a run, and the operator did not opt out
++-- DeviceUnavailable      the program asks for a device that this machine lacks
++-- EngineCrashed          the zygote or a supervisor died
++-- WireError              a line from a rank or a supervisor broke the protocol
+
+A learner's failing program is none of these: it is an ordinary `Outcome`.
+"""
+
+
+class EngineError(Exception):
+    """Something that is not the learner's fault went wrong."""
+
+
+class SandboxUnavailable(EngineError):
+    """No isolation, no run: names what this machine refuses and what to change."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"{reason} {remedy}")
+        self.reason = reason
+        self.remedy = remedy
+
+
+class DeviceUnavailable(EngineError):
+    """The requested device cannot run this program here."""
+
+
+class EngineCrashed(EngineError):
+    """The zygote or a supervisor died or could not start."""
+
+
+class WireError(EngineError):
+    """A line is not a valid event; `reason` says why without quoting learner data."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

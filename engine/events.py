@@ -1,0 +1,262 @@
+"""The facts of a run: what ranks report, what a run's stream carries, and how it ended.
+
+May import the standard library only. Events are what leaves the engine (DESIGN: the contract);
+reports are what a rank writes on its trace pipe, untrusted until `engine.wire` has decoded them.
+Shape legend: [C] channels.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Stream = Literal["stdout", "stderr"]
+Phase = Literal["forward", "backward", "step"]
+Scope = Literal["local", "global"]
+StatisticName = Literal["mean", "var", "count", "running_mean", "running_var"]
+Status = Literal[
+    "ok",
+    "cancelled",
+    "engine_failure",
+    "sandbox_violation",
+    "timeout",
+    "out_of_memory",
+    "output_limit",
+    "deadlock",
+    "error",
+]
+LimitName = Literal["wall", "cpu", "memory", "output", "trace"]
+Arg = str | int | float | None
+Args = Mapping[str, Arg]
+
+
+# ------------------------------------------------------------------ reports, from inside a rank
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveReport:
+    """A collective (or point-to-point call) was enqueued; its end comes as an EndReport."""
+
+    kind: Literal["collective"] = "collective"
+    call: int
+    """Number of the call within its rank, from 0."""
+    at_ns: int
+    """CLOCK_MONOTONIC of the machine."""
+    op: str
+    group: str
+    group_ranks: tuple[int, ...]
+    """Global ranks of the group's members."""
+    group_seq: int
+    """Number of the call within its group on this rank, from 0."""
+    input_bytes: int
+    output_bytes: int
+    dtype: str | None
+    phase: Phase | None
+    module: str | None
+    line: int | None
+    peer: int | None = None
+    """Global rank at the other end of a point-to-point call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndReport:
+    """The collective `call` of this rank ended."""
+
+    kind: Literal["end"] = "end"
+    call: int
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticReport:
+    """A per-channel statistic [C] of one batch-norm layer (count has one value)."""
+
+    kind: Literal["statistic"] = "statistic"
+    at_ns: int
+    module: str
+    name: StatisticName
+    scope: Scope
+    values: tuple[float, ...]
+    phase: Phase | None
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteReport:
+    """The engine adapted something so that stock PyTorch runs on CPU ranks."""
+
+    kind: Literal["note"] = "note"
+    at_ns: int
+    code: str
+    args: Args
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One frame of a traceback or stack that lies in the learner's program."""
+
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """The exception that ended a rank. Columns count Unicode characters from 0; lines from 1."""
+
+    type: str
+    message: str
+    line: int | None
+    column: int | None
+    end_line: int | None
+    end_column: int | None
+    frames: tuple[Frame, ...]
+    """Learner frames, outermost first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureReport:
+    """The program of this rank raised."""
+
+    kind: Literal["failure"] = "failure"
+    at_ns: int
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedReport:
+    """The program of this rank reached its end (or sys.exit); only teardown is left."""
+
+    kind: Literal["finished"] = "finished"
+    at_ns: int
+
+
+Report = (
+    CollectiveReport | EndReport | StatisticReport | NoteReport | FailureReport | FinishedReport
+)
+
+
+# ------------------------------------------------------------------ events, out of the engine
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The ranks have the program; at_ns counts from here."""
+
+    kind: Literal["started"] = "started"
+    rank: int
+    seq: int
+    at_ns: int
+    world_size: int
+    device: Literal["cpu", "cuda"]
+    tier: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Text that a rank wrote."""
+
+    kind: Literal["output"] = "output"
+    rank: int
+    seq: int
+    at_ns: int
+    stream: Stream
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective:
+    """One call of a collective on one rank; duration_ns is None if it never ended."""
+
+    kind: Literal["collective"] = "collective"
+    rank: int
+    seq: int
+    at_ns: int
+    op: str
+    group: str
+    group_ranks: tuple[int, ...]
+    group_seq: int
+    group_size: int
+    input_bytes: int
+    output_bytes: int
+    dtype: str | None
+    duration_ns: int | None
+    phase: Phase | None
+    module: str | None
+    line: int | None
+    peer: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic:
+    """A per-channel statistic [C] of one batch-norm layer on one rank."""
+
+    kind: Literal["statistic"] = "statistic"
+    rank: int
+    seq: int
+    at_ns: int
+    module: str
+    name: StatisticName
+    scope: Scope
+    values: tuple[float, ...]
+    phase: Phase | None
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What the engine adapted or cut, in English; the page renders code + args.
+
+    rank is -1 when it concerns the whole run.
+    """
+
+    kind: Literal["note"] = "note"
+    rank: int
+    seq: int
+    at_ns: int
+    code: str
+    message: str
+    args: Args
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """What the learner got wrong, where and why, in English; the page renders code + args."""
+
+    code: str
+    message: str
+    line: int | None
+    rank: int | None
+    args: Args
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankEnd:
+    """How one rank ended; exit is negative for a signal, None when it was stopped with the run."""
+
+    rank: int
+    exit: int | None
+    cpu_s: float
+    peak_bytes: int
+    stack: tuple[Frame, ...] = ()
+    """Learner frames at the moment the run was stopped, innermost first."""
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How the run ended: always the last event."""
+
+    kind: Literal["outcome"] = "outcome"
+    rank: int
+    seq: int
+    at_ns: int
+    status: Status
+    ranks: tuple[RankEnd, ...]
+    diagnosis: tuple[Diagnosis, ...]
+    elapsed_s: float
+    dropped_events: int
+    first_failed_rank: int | None = None
+    cpu_s: float = 0.0
+    """CPU time of the whole run: ranks, store, init and supervisor, parking included."""
+    limit: LimitName | None = None
+    """The limit at which the run was stopped."""
+
+
+Event = Started | Output | Collective | Statistic | Note | Outcome

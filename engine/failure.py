@@ -1,0 +1,86 @@
+"""Describes the exception that ended a program, in terms of the learner's own source.
+
+May import events and the standard library; runs inside a rank.
+"""
+
+import linecache
+from types import TracebackType
+
+from engine.events import Failure, Frame
+
+_MAX_MESSAGE = 4000
+_MAX_FRAMES = 40
+
+
+def trim(traceback: TracebackType | None, filename: str) -> TracebackType | None:
+    """The traceback from the learner's first frame on: what lies above it is the engine's."""
+    current = traceback
+    while current is not None and current.tb_frame.f_code.co_filename != filename:
+        current = current.tb_next
+    return current
+
+
+def describe(error: BaseException, filename: str) -> Failure:
+    """Type, message and place of an exception in the program `filename`."""
+    message = str(error)[:_MAX_MESSAGE]
+    name = type(error).__name__
+    if isinstance(error, SyntaxError) and error.filename == filename:
+        start = None if error.offset is None else max(error.offset - 1, 0)
+        end = error.end_offset - 1 if error.end_offset else None
+        return Failure(
+            type=name,
+            message=error.msg[:_MAX_MESSAGE],
+            line=error.lineno,
+            column=start,
+            end_line=error.end_lineno or error.lineno,
+            end_column=end if end is not None and end > (start or 0) else None,
+            frames=(),
+        )
+    frames = [t for t in _walk(error.__traceback__) if t.tb_frame.f_code.co_filename == filename]
+    line, column, end_line, end_column = _place(frames[-1]) if frames else (None,) * 4
+    return Failure(
+        type=name,
+        message=message,
+        line=line,
+        column=column,
+        end_line=end_line,
+        end_column=end_column,
+        frames=tuple(
+            Frame(line=t.tb_lineno, function=t.tb_frame.f_code.co_name[:200])
+            for t in frames[-_MAX_FRAMES:]
+        ),
+    )
+
+
+def _walk(traceback: TracebackType | None) -> list[TracebackType]:
+    found = []
+    while traceback is not None:
+        found.append(traceback)
+        traceback = traceback.tb_next
+    return found
+
+
+def _place(frame: TracebackType) -> tuple[int | None, int | None, int | None, int | None]:
+    """Line and character columns of the instruction that raised; columns None if unknown."""
+    code = frame.tb_frame.f_code
+    positions = list(code.co_positions())
+    index = frame.tb_lasti // 2
+    if not 0 <= index < len(positions):
+        return frame.tb_lineno, None, None, None
+    line, end_line, column, end_column = positions[index]
+    if line is None:
+        return frame.tb_lineno, None, None, None
+    return (
+        line,
+        _characters(code.co_filename, line, column),
+        end_line,
+        _characters(code.co_filename, end_line, end_column),
+    )
+
+
+def _characters(filename: str, line: int | None, byte_column: int | None) -> int | None:
+    """co_positions counts UTF-8 bytes; people and editors count characters."""
+    if line is None or byte_column is None:
+        return None
+    encoded = linecache.getline(filename, line).encode("utf-8", "surrogatepass")
+    return len(encoded[:byte_column].decode("utf-8", "replace"))

@@ -1,0 +1,95 @@
+"""English sentences for note and diagnosis codes, with named arguments. Standard library only.
+
+The app translates the same templates (they are the msgids of its catalogues), so a code's
+sentence is written once here and once per further language.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from engine.events import Args
+
+NOTES: Mapping[str, str] = MappingProxyType(
+    {
+        "syncbn-on-cpu": (
+            "SyncBatchNorm ran on CPU ranks: stock PyTorch refuses CPU tensors here, so the five "
+            "kernels that it lacks on CPU were supplied and its device check was lifted. Its "
+            "autograd code and its collectives are the stock ones."
+        ),
+        "ddp-syncbn-check-lifted": (
+            "DistributedDataParallel accepted SyncBatchNorm layers on CPU: its constructor's "
+            "device check was lifted."
+        ),
+        "device-ids-dropped": (
+            "device_ids={device_ids} was dropped: these ranks run on CPU, where "
+            "DistributedDataParallel takes no device_ids."
+        ),
+        "fsdp-device-id": (
+            "device_id=cpu was supplied to FullyShardedDataParallel: these ranks run on CPU, "
+            "where stock PyTorch asks for a device_id."
+        ),
+        "nccl-to-gloo": (
+            'The backend "{backend}" was replaced by "gloo": nccl needs one GPU per rank, and '
+            "these ranks run on CPU."
+        ),
+        "output-truncated": (
+            "Rank {rank} printed more than {limit_kib} KiB; the rest of its output is not shown."
+        ),
+        "events-dropped": (
+            "{count} trace lines of rank {rank} were malformed or too long and were dropped."
+        ),
+        "auto-took-cpu": "The ranks run on CPU: this machine offers no GPU per rank.",
+        "unsandboxed": (
+            "This run was not isolated: the operator started the engine without a sandbox."
+        ),
+    }
+)
+
+DIAGNOSES: Mapping[str, str] = MappingProxyType(
+    {
+        "syntax-error": "Line {line} is not valid Python: {detail}.",
+        "exception": "Rank {rank} raised {type} on line {line}: {detail}",
+        "exception-outside": "Rank {rank} raised {type}: {detail}",
+        "rank-exited": (
+            "Rank {rank} ended with exit code {exit} while other ranks still needed it."
+        ),
+        "rank-killed": "Rank {rank} was killed by signal {signal}.",
+        "wall-limit": (
+            "The run reached its limit of {limit_s} s and was stopped. At that moment: {where}."
+        ),
+        "cpu-limit": "Rank {rank} used its limit of {limit_s} s of CPU time and was stopped.",
+        "memory-limit": (
+            "The ranks together held more than the limit of {limit_mib} MiB; the run was stopped. "
+            "Use a smaller model, batch or number of ranks."
+        ),
+        "out-of-memory": (
+            "Rank {rank} asked for more memory than the limit of {limit_mib} MiB allows. Use a "
+            "smaller model, batch or number of ranks."
+        ),
+        "output-limit": (
+            "The ranks wrote more than {limit_mib} MiB of output; the run was stopped. What came "
+            "before is kept. Print less, or only on rank 0."
+        ),
+        "trace-limit": (
+            "The run produced more than {limit_mib} MiB of trace; it was stopped. What came before "
+            "is kept. Train fewer steps."
+        ),
+        "deadlock": (
+            "Rank {rank} waits in {op} on line {line}, but {missing} never joined it. At that "
+            "moment: {where}."
+        ),
+        "sandbox-violation": (
+            "Rank {rank} made a system call that the sandbox forbids and was killed."
+        ),
+        "cuda-on-cpu-ranks": (
+            "Line {line} asks for a CUDA device, but these ranks run on CPU. Write the "
+            "device-neutral form instead: {suggestion}"
+        ),
+        "engine-failure": "The engine failed; this is not your program's fault. Run it again.",
+    }
+)
+
+
+def render(template: str, args: Args) -> str:
+    """Fill a template's named arguments; None is shown as a dash."""
+    return template.format_map({k: "-" if v is None else v for k, v in args.items()})

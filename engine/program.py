@@ -1,0 +1,56 @@
+"""What is to be run: a Program and its Limits. May import the standard library only."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Device = Literal["auto", "cpu", "cuda"]
+
+MAX_RANKS = 8
+MAX_SOURCE_BYTES = 256 * 1024
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one run may take; the defaults are those of the design."""
+
+    wall_s: float = 20.0
+    cpu_s: int = 40
+    memory_bytes: int = 1024 * MIB
+    """For all ranks together, above what the zygote already holds."""
+    shown_bytes: int = 256 * 1024
+    """Output shown per rank; what exceeds it is dropped with a note."""
+    output_bytes: int = 8 * MIB
+    """Output of all ranks after which the run is stopped."""
+    trace_bytes: int = 32 * MIB
+    """Trace lines of all ranks after which the run is stopped."""
+    scratch_bytes: int = 64 * MIB
+    scratch_inodes: int = 4096
+    peer_grace_s: float = 2.0
+    """How long the other ranks may go on after one has failed."""
+    stall_s: float = 3.0
+    """How long a collective may wait without progress anywhere before it counts as a deadlock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One torchrun program.
+
+    Raises: ValueError when source or world_size is outside what the engine accepts.
+    """
+
+    source: str
+    world_size: int
+    device: Device = "auto"
+    name: str = "program.py"
+    """File name that tracebacks and `__file__` show."""
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.world_size <= MAX_RANKS:
+            raise ValueError(f"ranks must be from 1 to {MAX_RANKS}, not {self.world_size}")
+        size = len(self.source.encode("utf-8", "surrogatepass"))
+        if size > MAX_SOURCE_BYTES:
+            raise ValueError(f"a program may have {MAX_SOURCE_BYTES} bytes, this one has {size}")
+        if not self.name.isprintable() or "/" in self.name or self.name in ("", ".", ".."):
+            raise ValueError("a program's name must be a plain file name")

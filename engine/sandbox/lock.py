@@ -1,0 +1,36 @@
+"""The last steps inside a rank before learner code: identity, capabilities, Landlock, seccomp.
+
+May import the rest of engine.sandbox. Everything here is one way.
+"""
+
+import os
+from dataclasses import dataclass
+
+from engine.sandbox import landlock, linux
+from engine.sandbox.root import DEVICES, LEARNER_ID, SCRATCH, RootPlan, readable_paths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """What a rank locks itself into; built once, before the fork."""
+
+    plan: RootPlan
+    seccomp_filter: bytes
+    changes_user: bool
+    """The sandbox was built by root: ranks must take the learner's id themselves."""
+
+
+def become_learner() -> None:
+    """Take the learner's user and group id for good."""
+    os.setresgid(LEARNER_ID, LEARNER_ID, LEARNER_ID)
+    os.setresuid(LEARNER_ID, LEARNER_ID, LEARNER_ID)
+
+
+def engage(lock: Lock) -> None:
+    """Lock this process. Raises: OSError when a layer cannot be put up (then nothing may run)."""
+    if lock.changes_user:
+        become_learner()
+    linux.drop_capabilities()
+    linux.set_no_new_privs()
+    landlock.restrict(read_only=readable_paths(lock.plan), read_write=SCRATCH, devices=DEVICES)
+    linux.load_seccomp(lock.seccomp_filter)

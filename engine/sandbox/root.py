@@ -1,0 +1,157 @@
+"""The curated root of a run: what a rank can see. May import engine.sandbox.linux.
+
+Built by the run's init, inside its own mount namespace: a small tmpfs, read-only binds of the
+system's and Python's folders, five device nodes, a proc of this run only, and one scratch tmpfs
+that bounds /work, /tmp and /dev/shm together.
+"""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.sandbox.linux import (
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    MS_REMOUNT,
+    mount,
+    pivot_root,
+    set_read_only,
+    unmount,
+)
+
+LEARNER_ID = 1000
+"""User and group id of ranks inside their user namespace."""
+WORK = "/work"
+SCRATCH = (WORK, "/tmp", "/dev/shm")  # noqa: S108 - paths inside the run's own root
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+_NEW_ROOT = "/mnt"
+_SYSTEM_LINKS = ("/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")
+_FILES = {
+    "/etc/passwd": f"learner:x:{LEARNER_ID}:{LEARNER_ID}::{WORK}:/bin/sh\n",
+    "/etc/group": f"learner:x:{LEARNER_ID}:\n",
+    "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+_STANDARD_LINKS = {
+    "/dev/fd": "/proc/self/fd",
+    "/dev/stdin": "/proc/self/fd/0",
+    "/dev/stdout": "/proc/self/fd/1",
+    "/dev/stderr": "/proc/self/fd/2",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootPlan:
+    """What of the host is visible, read-only, and what of that is covered up again."""
+
+    binds: tuple[str, ...]
+    covered: tuple[str, ...]
+    scratch_bytes: int
+    scratch_inodes: int
+
+
+def plan_root(*, scratch_bytes: int, scratch_inodes: int) -> RootPlan:
+    """The plan for this interpreter: /usr, the base prefix, the environment and its packages.
+
+    The app's own folder is covered where it is installed as a package: it holds lessons' keys.
+    """
+    found = {os.path.realpath(sys.base_prefix), os.path.realpath(sys.prefix)}
+    found |= {os.path.realpath(p) for p in sys.path if "-packages" in p and Path(p).is_dir()}
+    found = {p for p in found if p not in ("/", "/usr") and not p.startswith("/usr/")}
+    outermost = {p for p in found if not any(p.startswith(q + "/") for q in found)}
+    covered = [str(Path(p) / "app") for p in sys.path if "-packages" in p]
+    return RootPlan(
+        binds=("/usr", *sorted(outermost)),
+        covered=tuple(p for p in covered if Path(p).is_dir()),
+        scratch_bytes=scratch_bytes,
+        scratch_inodes=scratch_inodes,
+    )
+
+
+def readable_paths(plan: RootPlan) -> tuple[str, ...]:
+    """Everything that ranks may read, for Landlock."""
+    return (*plan.binds, "/etc", "/proc", "/dev", *_SYSTEM_LINKS)
+
+
+def build_root(plan: RootPlan) -> None:
+    """Build the root and move into it; needs capabilities in this user namespace."""
+    mount(None, "/", None, MS_REC | MS_PRIVATE)
+    mount("tmpfs", _NEW_ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,nr_inodes=2048,mode=755")
+    for folder in ("/usr", "/proc", "/dev", "/etc", "/.old"):
+        _make_folder(folder)
+    for link in _SYSTEM_LINKS:
+        if Path(link).is_symlink():
+            Path(_NEW_ROOT + link).symlink_to(Path(link).readlink())
+        elif Path(link).is_dir():
+            _bind(link)
+    for path, text in _FILES.items():
+        Path(_NEW_ROOT + path).write_text(text, encoding="ascii")
+    _make_devices()
+    _make_scratch(plan)
+    for path in plan.binds:  # after scratch: an environment may lie below /tmp or /work
+        _bind(path)
+    for path in plan.covered:
+        mount("tmpfs", _NEW_ROOT + path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k")
+    proc_flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
+    mount("proc", _NEW_ROOT + "/proc", "proc", proc_flags, "hidepid=2,subset=pid")
+    _enter()
+
+
+def _make_folder(path: str, mode: int = 0o755) -> None:
+    """Make a folder and its parents in the new root; parents can be passed but not listed."""
+    for parent in reversed(Path(path).parents):
+        target = Path(_NEW_ROOT + str(parent))
+        if not target.exists():
+            target.mkdir(mode=0o711)
+            target.chmod(0o711)
+    target = Path(_NEW_ROOT + path)
+    if not target.exists():
+        target.mkdir()
+        target.chmod(mode)
+
+
+def _bind(path: str) -> None:
+    _make_folder(path)
+    mount(path, _NEW_ROOT + path, None, MS_BIND | MS_REC)
+    set_read_only(_NEW_ROOT + path)
+
+
+def _make_devices() -> None:
+    for path in DEVICES:
+        os.close(os.open(_NEW_ROOT + path, os.O_CREAT | os.O_WRONLY, 0o666))
+        mount(path, _NEW_ROOT + path, None, MS_BIND)
+    for link, target in _STANDARD_LINKS.items():
+        Path(_NEW_ROOT + link).symlink_to(target)
+
+
+def _make_scratch(plan: RootPlan) -> None:
+    """One tmpfs, bound three times, so that one size bounds all that a run can write."""
+    _make_folder("/.scratch")
+    options = f"size={plan.scratch_bytes},nr_inodes={plan.scratch_inodes},mode=755"
+    flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
+    mount("tmpfs", _NEW_ROOT + "/.scratch", "tmpfs", flags, options)
+    for number, path in enumerate(SCRATCH):
+        inner = Path(f"{_NEW_ROOT}/.scratch/{number}")
+        inner.mkdir()
+        os.chown(inner, LEARNER_ID, LEARNER_ID)
+        inner.chmod(0o755 if path == WORK else 0o1777)
+        _make_folder(path)
+        mount(str(inner), _NEW_ROOT + path, None, MS_BIND)
+    unmount(_NEW_ROOT + "/.scratch")
+    Path(_NEW_ROOT + "/.scratch").rmdir()
+
+
+def _enter() -> None:
+    os.chdir(_NEW_ROOT)
+    pivot_root(".", ".old")
+    os.chdir("/")
+    unmount("/.old")
+    Path("/.old").rmdir()
+    mount(None, "/", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)

@@ -1,0 +1,118 @@
+"""Parks one sandbox and, when a program comes, watches it. May import sandbox, wire and the watch.
+
+This is the whole life of a supervisor process, a fork of the zygote.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from engine.errors import EngineCrashed, WireError
+from engine.program import MAX_RANKS
+from engine.sandbox.init import InitPlan, RankStart, run_init
+from engine.sandbox.launch import launch_open, launch_walled
+from engine.sandbox.lock import Lock
+from engine.sandbox.pipes import make_run_pipes
+from engine.sandbox.root import WORK
+from engine.supervisor.handover import Parked, cpu_s
+from engine.supervisor.watch import Watch
+from engine.wire import decode_program
+
+_MAX_PROGRAM_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkPlan:
+    """What every sandbox of this zygote has in common."""
+
+    lock: Lock | None
+    tier: str
+    num_parked_ranks: int
+    rank_main: Callable[[RankStart], NoReturn]
+    store_main: Callable[[int, Lock | None], NoReturn]
+
+
+def supervise(connection: socket.socket, plan: ParkPlan) -> NoReturn:
+    """Park, say so, wait for a program, watch it, end. The executor's hang-up ends it too."""
+    scratch = "" if plan.lock else tempfile.mkdtemp(prefix="academy-run-")
+    code = 0
+    try:
+        parked = _park(plan, scratch)
+        connection.sendall(b'{"parked":true}\n')
+        line = _read_program(connection)
+        if line:
+            Watch(parked, decode_program(line), connection).run()
+        else:
+            os.kill(parked.init, signal.SIGKILL)
+    except (EngineCrashed, WireError, OSError) as error:
+        _say_failed(connection, str(error))
+        code = 1
+    finally:
+        if scratch:
+            shutil.rmtree(scratch, ignore_errors=True)
+    connection.close()
+    os._exit(code)
+
+
+def _say_failed(connection: socket.socket, why: str) -> None:
+    with contextlib.suppress(OSError):  # perhaps nobody is left to tell
+        connection.sendall(json.dumps({"failed": why[:500]}).encode() + b"\n")
+
+
+def _park(plan: ParkPlan, scratch: str) -> Parked:
+    """Build the sandbox and wait until its ranks wait for a program."""
+    before_s = cpu_s()
+    pipes = make_run_pipes(MAX_RANKS)
+    init_plan = InitPlan(
+        pipes=pipes,
+        lock=plan.lock,
+        num_parked=plan.num_parked_ranks,
+        folder=scratch or WORK,
+        rank_main=plan.rank_main,
+        store_main=plan.store_main,
+    )
+
+    def init() -> NoReturn:
+        run_init(init_plan)
+
+    pid = launch_walled(init) if plan.lock else launch_open(init)
+    pipes.close_init_side()
+    said = json.loads(_read_line(pipes.control.read) or b"{}")
+    if "parked" not in said:
+        raise EngineCrashed(f"no sandbox: {said.get('failed', 'its first process died')}")
+    return Parked(
+        pipes=pipes,
+        init=pid,
+        tier=plan.tier,
+        is_walled=plan.lock is not None,
+        cpu_before_s=before_s,
+        folder=scratch or WORK,
+    )
+
+
+def _read_line(descriptor: int) -> bytes:
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        piece = os.read(descriptor, 1)
+        if not piece:
+            break
+        line += piece
+    return bytes(line)
+
+
+def _read_program(connection: socket.socket) -> bytes:
+    """One line from the executor; empty when it hung up."""
+    received = bytearray()
+    while not received.endswith(b"\n"):
+        piece = connection.recv(1 << 16)
+        if not piece or len(received) > _MAX_PROGRAM_BYTES:
+            return b""
+        received += piece
+    return bytes(received)

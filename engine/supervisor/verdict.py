@@ -1,0 +1,133 @@
+"""Decides how a run ended. May import events and the gather.
+
+The order matters: why the supervisor itself stopped the run wins over what that did to the ranks,
+and the first rank that failed wins over those that only lost their peer.
+"""
+
+import re
+import signal
+from collections.abc import Sequence
+from typing import Literal
+
+from engine.events import Failure, Frame, LimitName, Outcome, RankEnd, Status
+from engine.supervisor.gather import Gather, RankState
+
+Stop = Literal[
+    "wall", "memory", "output", "trace", "stall", "cancelled", "peer", "engine", "executor_gone"
+]
+
+_BY_STOP: dict[Stop, Status] = {
+    "memory": "out_of_memory",
+    "output": "output_limit",
+    "trace": "output_limit",
+    "stall": "deadlock",
+    "cancelled": "cancelled",
+    "executor_gone": "cancelled",
+    "engine": "engine_failure",
+}
+_LIMITS: dict[Stop, LimitName] = {
+    "wall": "wall",
+    "memory": "memory",
+    "output": "output",
+    "trace": "trace",
+}
+_OUT_OF_MEMORY = re.compile(r"can't allocate memory|out of memory|not enough memory", re.I)
+_SLEEP = re.compile(r"\bsleep\s*\(")
+
+
+def judge(gather: Gather, stop: Stop | None, limit_cpu_s: int) -> tuple[Status, LimitName | None]:
+    """The status of a run that has ended, and the limit that ended it."""
+    if stop == "wall":
+        waits = any_waits(gather) and len(gather.ranks) > 1
+        return ("deadlock" if waits else "timeout"), "wall"
+    if stop in _BY_STOP:
+        return _BY_STOP[stop], _LIMITS.get(stop)
+    if all(state.exit == 0 for state in gather.ranks):
+        return "ok", None
+    if any(state.exit == -signal.SIGSYS for state in gather.ranks):
+        return "sandbox_violation", None
+    if any(_used_up_cpu(state, limit_cpu_s) for state in gather.ranks):
+        return "timeout", "cpu"
+    first = gather.first_failed_rank
+    failure = gather.ranks[first].failure if first is not None else None
+    if failure and is_out_of_memory(failure):
+        return "out_of_memory", None
+    return "error", None
+
+
+def is_out_of_memory(failure: Failure) -> bool:
+    """Python's or torch's own refusal to allocate."""
+    if failure.type in ("MemoryError", "OutOfMemoryError"):
+        return True
+    return failure.type == "RuntimeError" and bool(_OUT_OF_MEMORY.search(failure.message))
+
+
+def _used_up_cpu(state: RankState, limit_cpu_s: int) -> bool:
+    if state.exit == -signal.SIGXCPU:
+        return True
+    return state.exit == -signal.SIGKILL and state.cpu_s >= limit_cpu_s
+
+
+def any_waits(gather: Gather) -> bool:
+    """Whether some live rank is inside a collective, a receive or the making of a group."""
+    return any(
+        not state.has_ended and (state.pending or _is_in_distributed(gather.frames(rank)))
+        for rank, state in enumerate(gather.ranks)
+    )
+
+
+def is_deadlock(gather: Gather, filename: str, lines: Sequence[str]) -> bool:
+    """Whether a run in which nothing moves can be called hung.
+
+    A rank that sleeps on purpose may still come, so then only the wall limit decides.
+    """
+    if not any_waits(gather):
+        return False
+    for rank, state in enumerate(gather.ranks):
+        own = learner_frames(gather.frames(rank), filename)
+        if state.has_ended or state.pending or not own:
+            continue
+        line = lines[own[0].line - 1] if 0 < own[0].line <= len(lines) else ""
+        if _SLEEP.search(line):
+            return False
+    return True
+
+
+def learner_frames(frames: Sequence[tuple[str, Frame]], filename: str) -> tuple[Frame, ...]:
+    """The frames that lie in the program, innermost first."""
+    return tuple(frame for file, frame in frames if file == filename)[:40]
+
+
+def _is_in_distributed(frames: Sequence[tuple[str, Frame]]) -> bool:
+    return any("/torch/distributed/" in file for file, _ in frames[:12])
+
+
+def make_outcome(
+    gather: Gather, stop: Stop | None, limit_cpu_s: int, filename: str, cpu_s: float
+) -> Outcome:
+    """The last event of a run; `cpu_s` is what all of its processes used."""
+    status, limit = judge(gather, stop, limit_cpu_s)
+    ranks = tuple(
+        RankEnd(
+            rank=rank,
+            exit=state.exit,
+            cpu_s=state.cpu_s,
+            peak_bytes=state.peak_bytes,
+            stack=learner_frames(gather.frames(rank), filename),
+            failure=state.failure,
+        )
+        for rank, state in enumerate(gather.ranks)
+    )
+    return Outcome(
+        rank=-1,
+        seq=gather.next_seq(-1),
+        at_ns=gather.now_ns(),
+        status=status,
+        ranks=ranks,
+        diagnosis=(),
+        elapsed_s=round(gather.now_ns() / 1e9, 6),
+        dropped_events=sum(state.num_dropped for state in gather.ranks),
+        first_failed_rank=gather.first_failed_rank,
+        cpu_s=round(cpu_s, 4),
+        limit=limit,
+    )

@@ -1,0 +1,299 @@
+"""The watch over one run, from the program's arrival to its outcome.
+
+May import program, events, wire and sandbox. One thread, one poll loop; nothing in it blocks.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.events import Started
+from engine.program import Program
+from engine.sandbox.linux import children_of
+from engine.supervisor.gather import Gather
+from engine.supervisor.handover import Parked, cpu_s, hand_over
+from engine.supervisor.link import Link
+from engine.supervisor.proc import measure, own_anonymous_bytes
+from engine.supervisor.verdict import Stop, is_deadlock, make_outcome
+
+_READ_BYTES = 1 << 16
+_TICK_S = 0.05
+_STACK_PATIENCE_S = 0.25
+_DRAIN_LIMIT_S = 10.0
+_IDLE_TICKS_PER_S = 5
+"""CPU use (in hundredths of a core) below which a run counts as standing still."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    kind: Literal["stdout", "stderr", "trace", "stack", "control", "init", "executor"]
+    rank: int
+
+
+class Watch:
+    """Watches one run."""
+
+    def __init__(self, parked: Parked, program: Program, connection: socket.socket) -> None:
+        self.parked = parked
+        self.program = program
+        self.connection = connection
+        self.limits = program.limits
+        self.link = Link(connection)
+        self.start_ns = time.monotonic_ns()
+        self.gather = Gather(program.world_size, self.limits, self.start_ns, self.link.send)
+        self.filename = f"{parked.folder}/{program.name}"
+        self.base_bytes = own_anonymous_bytes()
+        self.stop: Stop | None = None
+        self.poller = select.poll()
+        self.sources: dict[int, _Source] = {}
+        self.control = bytearray()
+        self.rank_of_pid: dict[int, int] = {}
+        self.init_is_gone = False
+        self.wall_end_s = time.monotonic() + self.limits.wall_s
+        self.grace_end_s: float | None = None
+        self.next_tick_s = 0.0
+        self.last_activity_s = time.monotonic()
+        self.idle_from: tuple[float, int] = (time.monotonic(), 0)
+        self.stacks_due_s: float | None = None
+        self.after_stacks: Callable[[], None] | None = None
+
+    # -------------------------------------------------------------- start
+    def run(self) -> None:
+        """Hand the program over, watch until init is gone, send the outcome."""
+        self.send_started()
+        self.register()
+        if not hand_over(self.parked, self.program):
+            self.stop = "engine"
+        while not self.init_is_gone:
+            self.step()
+        self.reap()
+        self.read_the_rest()
+        self.send_outcome()
+        self.link.drain(_DRAIN_LIMIT_S)
+
+    def send_started(self) -> None:
+        gather = self.gather
+        self.link.send(
+            Started(
+                rank=-1,
+                seq=gather.next_seq(-1),
+                at_ns=0,
+                world_size=self.program.world_size,
+                device="cpu",
+                tier=self.parked.tier,
+            )
+        )
+        if not self.parked.is_walled:
+            gather.note(-1, "unsandboxed", {})
+
+    def register(self) -> None:
+        pipes = self.parked.pipes
+        for rank in range(self.program.world_size):
+            for kind in ("stdout", "stderr", "trace", "stack"):
+                self.add(getattr(pipes.ranks[rank], kind).read, _Source(kind, rank))
+        self.add(pipes.control.read, _Source("control", -1))
+        self.add(os.pidfd_open(self.parked.init), _Source("init", -1))
+        self.add(self.connection.fileno(), _Source("executor", -1))
+
+    def add(self, descriptor: int, source: _Source) -> None:
+        if source.kind not in ("init", "executor"):
+            os.set_blocking(descriptor, False)
+        self.sources[descriptor] = source
+        self.poller.register(descriptor, select.POLLIN)
+
+    # -------------------------------------------------------------- the loop
+    def step(self) -> None:
+        """Wait for the next thing to happen and deal with it."""
+        now_s = time.monotonic()
+        deadlines = [self.next_tick_s, self.wall_end_s, self.grace_end_s, self.stacks_due_s]
+        wait_s = min(d for d in deadlines if d is not None) - now_s
+        if self.link.has_backlog:
+            wait_s = min(wait_s, 0.005)
+        for descriptor, _ in self.poller.poll(max(0.0, wait_s * 1000)):
+            source = self.sources[descriptor]
+            if self.link.is_full and source.kind not in ("init", "executor", "control"):
+                continue
+            self.read(descriptor, source)
+        self.link.flush()
+        self.check(time.monotonic())
+
+    def read(self, descriptor: int, source: _Source) -> None:
+        match source.kind:
+            case "init":
+                self.init_is_gone = True
+            case "executor":
+                self.hear_executor(descriptor)
+            case _:
+                try:
+                    data = os.read(descriptor, _READ_BYTES)
+                except BlockingIOError:
+                    return
+                if data:
+                    self.feed(source, data)
+                else:
+                    self.poller.unregister(descriptor)
+                    del self.sources[descriptor]
+
+    def feed(self, source: _Source, data: bytes) -> None:
+        match source.kind:
+            case "stdout" | "stderr":
+                self.last_activity_s = time.monotonic()
+                self.gather.output(source.rank, source.kind, data)
+            case "trace":
+                self.last_activity_s = time.monotonic()
+                self.gather.trace(source.rank, data)
+                self.begin_grace_if_failed()
+            case "stack":
+                self.gather.stack(source.rank, data)
+            case _:
+                self.hear_init(data)
+        if self.gather.output_bytes > self.limits.output_bytes:
+            self.kill("output")
+        elif self.gather.trace_bytes > self.limits.trace_bytes:
+            self.kill("trace")
+
+    def hear_executor(self, descriptor: int) -> None:
+        try:
+            said = os.read(descriptor, 64)
+        except BlockingIOError:
+            return
+        except ConnectionResetError:
+            said = b""
+        self.poller.unregister(descriptor)
+        del self.sources[descriptor]
+        self.kill("cancelled" if said else "executor_gone")
+
+    def hear_init(self, data: bytes) -> None:
+        self.control += data
+        *lines, rest = self.control.split(b"\n")
+        self.control = bytearray(rest)
+        for line in lines:
+            said = json.loads(line)  # trusted: only init holds this pipe
+            if "pids" in said:
+                self.rank_of_pid = {pid: int(rank) for rank, pid in said["pids"].items()}
+            elif "ended" in said:
+                self.rank_ended(said["ended"], said["exit"], said["cpu_s"])
+            elif "failed" in said:
+                self.stop = "engine"
+
+    def rank_ended(self, rank: int, exit_code: int, cpu_s: float) -> None:
+        state = self.gather.ranks[rank]
+        state.has_ended, state.exit, state.cpu_s = True, exit_code, cpu_s
+        self.last_activity_s = time.monotonic()
+        if exit_code != 0 and self.stop is None:
+            self.gather.rank_failed(rank)
+            self.begin_grace_if_failed()
+
+    def begin_grace_if_failed(self) -> None:
+        if self.gather.first_failed_rank is not None and self.grace_end_s is None:
+            self.grace_end_s = time.monotonic() + self.limits.peer_grace_s
+
+    # -------------------------------------------------------------- limits
+    def check(self, now_s: float) -> None:
+        if self.stacks_due_s is not None and now_s >= self.stacks_due_s:
+            self.stacks_due_s = None
+            if self.after_stacks:
+                self.after_stacks()
+        if self.grace_end_s is not None and now_s >= self.grace_end_s:
+            self.grace_end_s = None
+            self.kill("peer")
+        if now_s >= self.wall_end_s:
+            self.wall_end_s = float("inf")
+            self.ask_for_stacks(lambda: self.kill("wall"))
+        if now_s >= self.next_tick_s:
+            self.next_tick_s = now_s + _TICK_S
+            self.tick(now_s)
+
+    def tick(self, now_s: float) -> None:
+        usage = measure(self.parked.init, self.base_bytes, self.rank_of_pid)
+        for rank, held in usage.rank_bytes.items():
+            if rank < len(self.gather.ranks):
+                state = self.gather.ranks[rank]
+                state.peak_bytes = max(state.peak_bytes, held)
+        if usage.total_bytes > self.limits.memory_bytes:
+            self.kill("memory")
+        since_s, ticks = self.idle_from
+        moved = usage.total_ticks - ticks > _IDLE_TICKS_PER_S * max(now_s - since_s, 1.0)
+        if moved or self.last_activity_s > since_s:
+            self.idle_from = (max(now_s, self.last_activity_s), usage.total_ticks)
+        elif now_s - since_s > self.limits.stall_s and len(self.gather.ranks) > 1:
+            self.idle_from = (now_s, usage.total_ticks)
+            self.ask_for_stacks(self.kill_if_hung)
+
+    def kill_if_hung(self) -> None:
+        lines = self.program.source.splitlines()
+        if is_deadlock(self.gather, self.filename, lines):
+            self.kill("stall")
+
+    def ask_for_stacks(self, then: Callable[[], None]) -> None:
+        """Have every rank dump its Python stack, and go on with `then` a moment later."""
+        for state in self.gather.ranks:
+            state.stack_text.clear()
+        self.after_stacks = then
+        self.stacks_due_s = time.monotonic() + _STACK_PATIENCE_S
+        self.signal_init(signal.SIGUSR2)
+
+    def kill(self, why: Stop) -> None:
+        """Stop everything of this run; the first reason counts."""
+        if self.stop is None:
+            self.stop = why
+        self.gather.is_hung |= why in ("stall", "wall")
+        self.grace_end_s = None
+        if not self.parked.is_walled:
+            self.kill_descendants(self.parked.init)
+        self.signal_init(signal.SIGKILL)
+
+    def signal_init(self, number: signal.Signals) -> None:
+        if self.init_is_gone:  # reaped perhaps, and its pid another's
+            return
+        try:
+            os.kill(self.parked.init, number)
+        except ProcessLookupError:
+            self.init_is_gone = True
+
+    def kill_descendants(self, pid: int) -> None:
+        for child in children_of(pid):
+            self.kill_descendants(child)
+            try:
+                os.kill(child, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    # -------------------------------------------------------------- the end
+    def reap(self) -> None:
+        """Wait for init; without a pid namespace, also end what it left to this subreaper."""
+        os.waitpid(self.parked.init, 0)
+        while left := children_of(os.getpid()):
+            for child in left:
+                self.kill_descendants(child)
+                try:
+                    os.kill(child, signal.SIGKILL)
+                    os.waitpid(child, 0)
+                except (ProcessLookupError, ChildProcessError):
+                    continue
+
+    def read_the_rest(self) -> None:
+        """What was written before the end is still in the pipes."""
+        for descriptor, source in list(self.sources.items()):
+            if source.kind in ("init", "executor"):
+                continue
+            while descriptor in self.sources:
+                try:
+                    data = os.read(descriptor, _READ_BYTES)
+                except BlockingIOError:
+                    break
+                if not data:
+                    break
+                self.feed(source, data)
+        self.gather.finish()
+
+    def send_outcome(self) -> None:
+        cpu_used_s = cpu_s() - self.parked.cpu_before_s
+        outcome = make_outcome(self.gather, self.stop, self.limits.cpu_s, self.filename, cpu_used_s)
+        self.link.send(outcome)

@@ -1,0 +1,58 @@
+"""Rehearses what torch does lazily, so that forked ranks find it done. May import torch.
+
+Measured reason: the first optimizer, DDP or fully_shard of a process imports for most of a second;
+a run would pay for it on every rank. A rehearsal under the "fake" process group needs no peer and
+starts no thread.
+"""
+
+import sys
+
+import torch
+import torch._dynamo
+import torch.distributed as dist
+import torch.distributed.checkpoint.state_dict
+import torch.distributed.fsdp
+import torch.distributed.optim
+import torch.distributed.pipelining
+import torch.distributed.tensor.parallel
+import torch.utils.data
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+from engine.program import MAX_RANKS
+
+
+def rehearse() -> None:
+    """Run small models through every path that the lessons take; leaves no group, no thread."""
+    torch.set_num_threads(1)
+    for optimizer in (torch.optim.SGD, torch.optim.Adam):
+        _train(_model(), optimizer)
+    world_size = 1
+    while world_size <= MAX_RANKS:
+        dist.init_process_group("fake", rank=0, world_size=world_size, store=FakeStore())
+        mesh = init_device_mesh("cpu", (world_size,))
+        for stepper in (torch.optim.AdamW, torch.optim.SGD):
+            model = _model()
+            for layer in (model[0], model[2]):
+                fully_shard(layer, mesh=mesh)
+            fully_shard(model, mesh=mesh)
+            _train(model, stepper)
+        if world_size == 1:
+            # Forward only: the fake group's futures have no result for DDP's reducer.
+            DistributedDataParallel(_model())(torch.zeros(8, 16))
+        dist.destroy_process_group()
+        world_size *= 2
+    sys.excepthook = sys.__excepthook__  # init_process_group has put its own there, for rank 0
+
+
+def _model() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 4))
+
+
+def _train(model: nn.Module, optimizer: type[torch.optim.Optimizer]) -> None:
+    stepper = optimizer(model.parameters(), lr=1e-3)  # type: ignore[call-arg]  # every one has lr
+    nn.functional.mse_loss(model(torch.zeros(8, 16)), torch.zeros(8, 4)).backward()  # type: ignore[no-untyped-call]  # torch has no type for it
+    stepper.step()

@@ -1,0 +1,153 @@
+"""Events and reports <-> JSON lines: strict validation, caps. May import the leaves and pydantic.
+
+Whatever a rank writes is untrusted until `decode_report` has returned. One line is one value,
+ASCII-escaped, without a newline inside. Numbers that JSON lacks (NaN, infinities) travel as null.
+"""
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Hashable
+from functools import cache
+from typing import Annotated, TypeVar, cast
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from engine.errors import WireError
+from engine.events import (
+    CollectiveReport,
+    EndReport,
+    Event,
+    FailureReport,
+    NoteReport,
+    Report,
+    StatisticReport,
+)
+from engine.program import Program
+
+MAX_REPORT_BYTES = 64 * 1024
+"""Longest line that a rank may write on its trace pipe."""
+MAX_TEXT = 8 * 1024
+MAX_NAME = 512
+MAX_VALUES = 4096
+MAX_FRAMES = 64
+MAX_COUNT = 1 << 62
+
+_VALUES = re.compile(rb'"values":\[[^\]]*\]')
+T = TypeVar("T")
+
+
+@cache
+def _report_adapter() -> TypeAdapter[Report]:
+    return TypeAdapter(Annotated[Report, Field(discriminator="kind")])
+
+
+@cache
+def _event_adapter() -> TypeAdapter[Event]:
+    return TypeAdapter(Annotated[Event, Field(discriminator="kind")])
+
+
+@cache
+def _program_adapter() -> TypeAdapter[Program]:
+    return TypeAdapter(Program)
+
+
+@cache
+def _names(cls: Hashable) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cast(type, cls)))
+
+
+def _plain(value: object) -> object:
+    """Dataclasses to dicts, non-finite numbers to None; everything else as it is."""
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return {name: _plain(getattr(value, name)) for name in _names(cast(Hashable, type(value)))}
+
+
+def encode(item: Event | Report) -> str:
+    """One JSON line (without its newline) for an event or a report."""
+    return json.dumps(_plain(item), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+
+
+def decode(line: str | bytes) -> Event:
+    """The event of one line. Raises: WireError."""
+    return _decode(_event_adapter(), line.encode() if isinstance(line, str) else line)
+
+
+def decode_report(line: bytes) -> Report:
+    """The report of one line from a rank, within the caps. Raises: WireError."""
+    if len(line) > MAX_REPORT_BYTES:
+        raise WireError(f"a report has {len(line)} bytes, more than {MAX_REPORT_BYTES}")
+    report = _decode(_report_adapter(), line)
+    _check_sizes(report)
+    return report
+
+
+def encode_program(program: Program) -> bytes:
+    """A program as one line, newline included."""
+    return json.dumps(_plain(program)).encode() + b"\n"
+
+
+def decode_program(line: bytes) -> Program:
+    """The program of one line. Raises: WireError."""
+    return _decode(_program_adapter(), line)
+
+
+def prepare() -> None:
+    """Build the validators now, so that no run pays for it."""
+    _report_adapter()
+    _event_adapter()
+    _program_adapter()
+
+
+def _decode(adapter: TypeAdapter[T], line: bytes) -> T:
+    if b'"statistic"' in line:  # the only kind whose numbers may be null
+        line = _VALUES.sub(lambda match: match[0].replace(b"null", b"NaN"), line)
+    try:
+        return adapter.validate_json(line, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part)[:40] for part in first["loc"])
+        raise WireError(f"{where or 'line'}: {first['type']}") from None
+
+
+def _check_sizes(report: Report) -> None:
+    """Caps that no type states. Raises: WireError."""
+    names: tuple[str | None, ...] = ()
+    counts: tuple[int | None, ...] = (report.at_ns,)
+    match report:
+        case CollectiveReport():
+            names = (report.op, report.group, report.dtype, report.module)
+            counts += (report.input_bytes, report.output_bytes, report.group_seq, report.call)
+            counts += (report.line, report.peer, *report.group_ranks)
+            _require(len(report.group_ranks) <= MAX_FRAMES, "too many ranks in a group")
+        case StatisticReport():
+            names, counts = (report.module,), (*counts, report.line)
+            _require(len(report.values) <= MAX_VALUES, "too many values")
+        case NoteReport():
+            names = (report.code, *(v for v in report.args.values() if isinstance(v, str)))
+            counts += (report.line, *(v for v in report.args.values() if isinstance(v, int)))
+            _require(len(report.args) <= 16, "too many arguments")
+        case FailureReport():
+            failure = report.failure
+            names = (failure.type, *(f.function for f in failure.frames))
+            counts += (failure.line, failure.column, failure.end_line, failure.end_column)
+            counts += tuple(f.line for f in failure.frames)
+            _require(len(failure.message) <= MAX_TEXT, "a message is too long")
+            _require(len(failure.frames) <= MAX_FRAMES, "too many frames")
+        case EndReport():
+            counts += (report.call,)
+    _require(all(len(name) <= MAX_NAME for name in names if name), "a name is too long")
+    _require(all(0 <= n < MAX_COUNT for n in counts if n is not None), "a number is out of range")
+
+
+def _require(holds: bool, reason: str) -> None:
+    if not holds:
+        raise WireError(reason)
