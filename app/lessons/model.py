@@ -1,0 +1,258 @@
+"""Courses and lessons as the rest of the app sees them.
+
+May import i18n and the engine's leaves. Everything here is immutable and shared by all requests.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeVar
+
+from app.i18n import Language, other_than
+from engine.events import Status
+
+Panel = Literal["statistics", "collectives", "output"]
+
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+_Found = TypeVar("_Found", bound=_HasId)
+
+
+class NotFound(LookupError):
+    """There is no such course, lesson, section, cell or check."""
+
+    def __init__(self, kind: str, wanted: str) -> None:
+        super().__init__(f"no {kind} {wanted!r}")
+        self.kind = kind
+        self.wanted = wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A text in the language at hand, or in the other one where it is not translated yet."""
+
+    value: str
+    language: Language
+    is_fallback: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Localized:
+    """One text in one or both languages."""
+
+    ja: str | None = None
+    en: str | None = None
+
+    def pick(self, language: Language) -> Text:
+        """The text in that language, else in the other, marked."""
+        own = self.ja if language == "ja" else self.en
+        if own is not None:
+            return Text(value=own, language=language, is_fallback=False)
+        other = self.en if language == "ja" else self.ja
+        return Text(value=other or "", language=other_than(language), is_fallback=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prose:
+    """One or more paragraphs; `html` is sanitised."""
+
+    html: Localized
+    source: Localized
+    kind: Literal["prose"] = "prose"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snippet:
+    """A read-only code listing."""
+
+    source: str
+    caption: Localized | None
+    kind: Literal["snippet"] = "snippet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankRange:
+    """How many ranks a cell may run on."""
+
+    default: int
+    min: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """An editable program that runs on real ranks."""
+
+    id: str
+    title: Localized
+    source: str
+    program_name: str
+    ranks: RankRange
+    panels: tuple[Panel, ...]
+    expect_status: Status
+    kind: Literal["cell"] = "cell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchChoice:
+    """One answer that items can be matched to."""
+
+    id: str
+    text: Localized
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchFeedback:
+    """What to say when an item was matched to this wrong choice."""
+
+    choice_id: str
+    text: Localized
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchItem:
+    """One thing to match; the key and the explanation never reach a page before the answer."""
+
+    id: str
+    text: Localized
+    answer_choice_id: str
+    explanation: Localized
+    feedback: tuple[MatchFeedback, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchCheck:
+    """A matching question."""
+
+    id: str
+    prompt: Localized
+    items: tuple[MatchItem, ...]
+    choices: tuple[MatchChoice, ...]
+    kind: Literal["match"] = "match"
+
+    def choice(self, choice_id: str) -> MatchChoice | None:
+        return next((c for c in self.choices if c.id == choice_id), None)
+
+    def shown_choices(self) -> tuple[MatchChoice, ...]:
+        """The choices in an order that tells nothing, the same on every visit."""
+        return tuple(
+            sorted(
+                self.choices, key=lambda c: hashlib.sha256(f"{self.id}/{c.id}".encode()).digest()
+            )
+        )
+
+
+Block = Prose | Snippet | Cell | MatchCheck
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One idea."""
+
+    id: str
+    number: int
+    title: Localized
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaqEntry:
+    """A question with its answer; `answer` is sanitised HTML."""
+
+    id: str
+    question: Localized
+    answer: Localized
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """One page of sections."""
+
+    id: str
+    course_id: str
+    number: int
+    title: Localized
+    subtitle: Localized
+    minutes: int
+    objectives: tuple[Localized, ...]
+    sections: tuple[Section, ...]
+    faq: tuple[FaqEntry, ...]
+
+    def blocks(self) -> Iterator[tuple[Section, Block]]:
+        """Every block with its section, in order."""
+        for section in self.sections:
+            for block in section.blocks:
+                yield section, block
+
+    def cells(self) -> tuple[Cell, ...]:
+        return tuple(block for _, block in self.blocks() if isinstance(block, Cell))
+
+    def checks(self) -> tuple[MatchCheck, ...]:
+        return tuple(block for _, block in self.blocks() if isinstance(block, MatchCheck))
+
+    def cell(self, cell_id: str) -> Cell:
+        """Raises: NotFound."""
+        return _find("cell", cell_id, self.cells())
+
+    def check(self, check_id: str) -> MatchCheck:
+        """Raises: NotFound."""
+        return _find("check", check_id, self.checks())
+
+    def section(self, section_id: str) -> Section:
+        """Raises: NotFound."""
+        return _find("section", section_id, self.sections)
+
+    def section_of(self, block_id: str) -> Section:
+        """The section that holds a cell or check. Raises: NotFound."""
+        for section, block in self.blocks():
+            if isinstance(block, Cell | MatchCheck) and block.id == block_id:
+                return section
+        raise NotFound("block", block_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CourseLesson:
+    """A lesson as its course lists it; not every one is written yet."""
+
+    id: str
+    number: int
+    title: Localized
+    summary: Localized
+    is_available: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """A path through lessons."""
+
+    id: str
+    title: Localized
+    summary: Localized
+    lessons: tuple[CourseLesson, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """All courses and lessons of this site."""
+
+    courses: tuple[Course, ...]
+    lessons: tuple[Lesson, ...]
+
+    def course(self, course_id: str) -> Course:
+        """Raises: NotFound."""
+        return _find("course", course_id, self.courses)
+
+    def lesson(self, lesson_id: str) -> Lesson:
+        """Raises: NotFound."""
+        return _find("lesson", lesson_id, self.lessons)
+
+
+def _find(kind: str, wanted: str, among: Sequence[_Found]) -> _Found:
+    for candidate in among:
+        if candidate.id == wanted:
+            return candidate
+    raise NotFound(kind, wanted)

@@ -1,0 +1,61 @@
+"""Languages: negotiation, catalogues, and that every engine sentence exists in Japanese."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.i18n import CatalogueError, load_translations, negotiate, render_code
+from engine.messages import DIAGNOSES, NOTES
+
+PLACEHOLDER = re.compile(r"\{[^{}]*\}")
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        (None, "en"),
+        ("", "en"),
+        ("ja", "ja"),
+        ("ja-JP,ja;q=0.9,en;q=0.8", "ja"),
+        ("en-US,en;q=0.9,ja;q=0.8", "en"),
+        ("fr,ja;q=0.3", "ja"),
+        ("fr,de", "en"),
+        ("ja;q=0,en;q=0.1", "en"),
+        ("JA", "ja"),
+        ("ja;q=nonsense,en;q=0.5", "en"),
+        (";;;,,,=", "en"),
+    ],
+)
+def test_language_is_negotiated(header: str | None, language: str) -> None:
+    assert negotiate(header) == language
+
+
+@given(st.text())
+def test_no_header_is_an_error(header: str) -> None:
+    assert negotiate(header) in ("ja", "en")
+
+
+@pytest.mark.parametrize("template", [*NOTES.values(), *DIAGNOSES.values()])
+def test_every_engine_sentence_has_a_japanese_one_with_the_same_arguments(template: str) -> None:
+    translated = load_translations()["ja"].gettext(template)
+    assert translated != template
+    assert sorted(PLACEHOLDER.findall(translated)) == sorted(PLACEHOLDER.findall(template))
+
+
+def test_engine_code_is_rendered_in_the_language() -> None:
+    args = {"rank": 2, "type": "KeyError", "line": 5, "detail": "'x'"}
+    english = render_code(load_translations()["en"], DIAGNOSES["exception"], args)
+    japanese = render_code(load_translations()["ja"], DIAGNOSES["exception"], args)
+    assert english == "Rank 2 raised KeyError on line 5: 'x'"
+    assert english != japanese
+    assert all(part in japanese for part in ("2", "KeyError", "5"))
+
+
+def test_broken_catalogue_names_its_file(tmp_path: Path) -> None:
+    (tmp_path / "ja").mkdir()
+    (tmp_path / "ja" / "bad.po").write_text("no catalogue at all\n", encoding="utf-8")
+    with pytest.raises(CatalogueError, match=r"bad\.po"):
+        load_translations(tmp_path)

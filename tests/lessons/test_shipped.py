@@ -1,0 +1,124 @@
+"""The lessons that come with the academy: complete, in both languages, and every cell runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from app.lessons import Cell, Lesson, Localized, MatchCheck, Prose, Snippet, load_catalogue
+from app.schema import lesson_json_schema
+from tests.engine.conftest import Runner
+
+LESSONS = Path(__file__).parents[2] / "lessons"
+LESSON_ID = "synchronized-batch-norm-and-sharded-state"
+
+SECTIONS = [
+    "small-batch-problem",
+    "sync-batch-norm",
+    "convert-in-one-call",
+    "convert-before-wrapping",
+    "it-costs-communication",
+    "the-memory-wall",
+    "shard-the-state",
+    "meet-fsdp",
+    "gather-just-in-time",
+    "zero-stages",
+    "pick-the-right-tool",
+    "quick-check",
+    "recap",
+]
+SNIPPETS = [
+    "model = nn.SyncBatchNorm.convert_sync_batchnorm(model)",
+    "model = nn.SyncBatchNorm.convert_sync_batchnorm(model)\n"
+    "model = DDP(model, device_ids=[local_rank])",
+    "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\nmodel = FSDP(model)",
+]
+SENTENCE_ENDS = {"ja": re.compile(r"[。！？]"), "en": re.compile(r"[.!?](?=\s|$|[\"')*])")}
+
+
+@pytest.fixture(scope="module")
+def lesson() -> Lesson:
+    return load_catalogue(LESSONS).lesson(LESSON_ID)
+
+
+def test_thirteen_sections_in_the_order_of_the_course(lesson: Lesson) -> None:
+    assert [section.id for section in lesson.sections] == SECTIONS
+    assert [section.number for section in lesson.sections] == list(range(1, 14))
+
+
+def test_course_lists_four_lessons_of_which_this_is_the_third() -> None:
+    catalogue = load_catalogue(LESSONS)
+    course = catalogue.course(catalogue.lesson(LESSON_ID).course_id)
+    assert len(course.lessons) == 4
+    assert [entry.id for entry in course.lessons].index(LESSON_ID) == 2
+    assert catalogue.lesson(LESSON_ID).number == 3
+
+
+def texts(lesson: Lesson) -> list[Localized]:
+    found = [lesson.title, lesson.subtitle, *lesson.objectives]
+    found += [section.title for section in lesson.sections]
+    for _, block in lesson.blocks():
+        match block:
+            case Prose():
+                found.append(block.source)
+            case Snippet() if block.caption is not None:
+                found.append(block.caption)
+            case Cell():
+                found.append(block.title)
+            case MatchCheck():
+                found += [block.prompt, *(choice.text for choice in block.choices)]
+                for item in block.items:
+                    found += [item.text, item.explanation, *(f.text for f in item.feedback)]
+    for entry in lesson.faq:
+        found += [entry.question, entry.answer]
+    return found
+
+
+def test_every_text_exists_in_both_languages(lesson: Lesson) -> None:
+    assert [t for t in texts(lesson) if t.ja is None or t.en is None] == []
+    assert all(
+        re.search(r"[ぁ-んァ-ヶ一-龠]|^[A-Za-z0-9 ()_.,/-]+$", t.ja or "") for t in texts(lesson)
+    )
+
+
+@pytest.mark.parametrize("number", range(13))
+def test_section_says_one_idea_in_two_to_four_sentences(lesson: Lesson, number: int) -> None:
+    prose = [b for b in lesson.sections[number].blocks if isinstance(b, Prose)]
+    for language, ends in SENTENCE_ENDS.items():
+        text = " ".join((p.source.ja if language == "ja" else p.source.en) or "" for p in prose)
+        without_code = re.sub(r"`[^`]*`|\]\([^)]*\)|arXiv:?\s?[\d.]+|\d\.\d", "x", text)
+        assert 2 <= len(ends.findall(without_code)) <= 4, (language, text)
+
+
+def test_the_three_snippets_stand_word_for_word(lesson: Lesson) -> None:
+    shown = [block.source for _, block in lesson.blocks() if isinstance(block, Snippet)]
+    assert shown == SNIPPETS
+
+
+def test_five_questions_are_answered(lesson: Lesson) -> None:
+    assert len(lesson.faq) == 5
+
+
+def test_quick_check_matches_techniques_to_purposes(lesson: Lesson) -> None:
+    (check,) = lesson.checks()
+    assert lesson.section_of(check.id).id == "quick-check"
+    assert len(check.items) >= 3
+    assert len(check.choices) > len(check.items)
+    assert all(item.feedback for item in check.items)
+
+
+def test_published_schema_is_the_models() -> None:
+    published = (LESSONS / "lesson.schema.json").read_text(encoding="utf-8")
+    assert published == lesson_json_schema()
+
+
+@pytest.mark.parametrize(
+    "cell_id", [c.id for c in load_catalogue(LESSONS).lesson(LESSON_ID).cells()]
+)
+async def test_cell_ends_as_the_lesson_expects(run: Runner, lesson: Lesson, cell_id: str) -> None:
+    cell = lesson.cell(cell_id)
+    for ranks in sorted({cell.ranks.min, cell.ranks.default, cell.ranks.max}):
+        ran = await run(cell.source, ranks=ranks)
+        assert ran.outcome.status == cell.expect_status, ran.text(0, "stderr")
+        assert not ran.outcome.diagnosis
+        assert all(ran.text(rank) for rank in range(ranks))
