@@ -1,1 +1,4 @@
-"""The web application: lessons, runs, progress, pages. It reaches ranks only through engine.executor."""
+"""The web application: lessons, runs, progress, pages.
+
+It reaches ranks only through engine.executor.
+"""

@@ -1,10 +1,12 @@
 """Languages and catalogues: negotiation, gettext, and sentences of engine codes.
 
-May import the standard library and Babel. Catalogues are .po files, compiled in memory at start.
+May import the standard library, Babel and engine.messages. Catalogues are .po files, compiled in
+memory at start.
 """
 
 import gettext
 import io
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +15,14 @@ from typing import Literal, get_args
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import PoFileError, read_po
 
+from engine.messages import PHRASES
+
 Language = Literal["ja", "en"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 DEFAULT_LANGUAGE: Language = "en"
 LOCALE_FOLDER = Path(__file__).parent / "locale"
 _MAX_HEADER_CHARACTERS = 1000
+_PHRASE_ARGS = ("where", "missing", "op")
 
 LANGUAGE_NAMES: Mapping[Language, str] = {"ja": "日本語", "en": "English"}
 
@@ -106,7 +111,30 @@ def render_code(
 ) -> str:
     """A note's or diagnosis' sentence in a language; the English template is the msgid.
 
-    None is shown as a dash. Numbers keep their form in every language.
+    None is shown as a dash. Numbers keep their form in every language. Raises: KeyError where the
+    template names an argument that is not there.
     """
-    shown = {name: "-" if value is None else value for name, value in args.items()}
+    shown = {name: _shown(translations, name, value) for name, value in args.items()}
     return translations.gettext(template).format_map(shown)
+
+
+def _shown(
+    translations: Translations, name: str, value: str | int | float | None
+) -> str | int | float:
+    if value is None:
+        return "-"
+    return (
+        _phrases(translations, value) if name in _PHRASE_ARGS and isinstance(value, str) else value
+    )
+
+
+def _phrases(translations: Translations, text: str) -> str:
+    """Translate the words about ranks in an argument: "rank 0 on line 17, rank 2 had ended"."""
+    for phrase in PHRASES:
+
+        def translated(found: re.Match[str], phrase: str = phrase) -> str:
+            return translations.gettext(phrase).format_map(found.groupdict())
+
+        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>\\d+(?:, \\d+)*)", re.escape(phrase))
+        text = re.sub(rf"\b{pattern}\b", translated, text)
+    return text

@@ -89,6 +89,18 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
     }
 )
 
+PHRASES: tuple[str, ...] = (
+    "rank {rank} on line {line}",
+    "rank {rank} had ended",
+    "rank {rank} outside the program",
+    "ranks {ranks}",
+    "rank {rank}",
+    "its partner",
+    "another rank",
+    "a collective",
+)
+"""What `where`, `missing` and `op` are made of, longer before shorter."""
+
 
 def render(template: str, args: Args) -> str:
     """Fill a template's named arguments; None is shown as a dash."""

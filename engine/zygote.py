@@ -5,6 +5,7 @@ with one socket; each byte `p` parks one sandbox, whose connection goes back ove
 """
 
 import array
+import contextlib
 import functools
 import gc
 import json
@@ -42,7 +43,8 @@ def main() -> NoReturn:
 
 def _hello(control: socket.socket, found: Probe) -> None:
     hello = {"tier": found.tier, "reason": found.reason, "remedy": found.remedy}
-    control.sendall(json.dumps(hello).encode() + b"\n")
+    with contextlib.suppress(ConnectionError):  # the executor stopped while this one warmed up
+        control.sendall(json.dumps(hello).encode() + b"\n")
 
 
 def _warm(found: Probe, num_parked_ranks: int) -> ParkPlan:
@@ -81,13 +83,12 @@ def _make_lock() -> Lock:
 
 def _serve(control: socket.socket, plan: ParkPlan) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors report over their connections
-    while True:
-        try:
-            requests = control.recv(64)
-        except ConnectionResetError:  # the executor hung up with a slot on its way
-            return
-        if not requests:
-            return
+    with contextlib.suppress(ConnectionError):  # the executor hung up with a slot on its way
+        _serve_requests(control, plan)
+
+
+def _serve_requests(control: socket.socket, plan: ParkPlan) -> None:
+    while requests := control.recv(64):
         for _ in requests:
             ours, theirs = socket.socketpair()
             if os.fork() == 0:

@@ -56,36 +56,41 @@ def check_folder(folder: Path) -> list[Problem]:
 
 def load_catalogue(folder: Path) -> Catalogue:
     """Read every course and lesson below a folder. Raises: LessonError with every mistake."""
-    problems: list[Problem] = []
-    courses: list[tuple[Document, CourseFile]] = []
-    lessons: list[tuple[Document, LessonFile]] = []
+    problems = _misnamed(folder)
+    courses: dict[str, CourseFile | None] = {}
     for path in _files(folder / "courses"):
         document = _collect(path, f"courses/{path.name}", problems)
-        if document is not None:
-            model = _validated(document, CourseFile, problems)
-            if model is not None:
-                courses.append((document, model))
-                problems += check_course(document, model, path.stem)
-    course_ids = {model.id: model for _, model in courses}
+        course = None if document is None else _validated(document, CourseFile, problems)
+        courses[path.stem] = course
+        if document is not None and course is not None:
+            problems += check_course(document, course, path.stem)
+    lessons: list[LessonFile] = []
     for path in _files(folder):
         document = _collect(path, path.name, problems)
-        if document is not None:
-            lesson = _validated(document, LessonFile, problems)
-            if lesson is not None:
-                lessons.append((document, lesson))
-                problems += check_lesson(document, lesson, path.stem, course_ids, folder)
+        lesson = None if document is None else _validated(document, LessonFile, problems)
+        if document is not None and lesson is not None:
+            lessons.append(lesson)
+            problems += check_lesson(document, lesson, path.stem, courses, folder)
     if not courses and not problems:
-        problems.append(
-            Problem(file=str(folder), line=1, column=1, message="there is no courses/*.yaml here")
-        )
+        message = "there is no course here: write courses/my-course.yaml"
+        problems.append(Problem(file=str(folder), line=1, column=1, message=message))
     if problems:
         raise LessonError(tuple(sorted(set(problems))))
     reader = _Reader(folder)
-    available = {lesson.id for _, lesson in lessons}
+    available = {lesson.id for lesson in lessons}
+    right = {stem: course for stem, course in courses.items() if course is not None}
     return Catalogue(
-        courses=tuple(reader.course(course, available) for _, course in courses),
-        lessons=tuple(reader.lesson(lesson, course_ids[lesson.course]) for _, lesson in lessons),
+        courses=tuple(reader.course(course, available) for course in right.values()),
+        lessons=tuple(reader.lesson(lesson, right[lesson.course]) for lesson in lessons),
     )
+
+
+def _misnamed(folder: Path) -> list[Problem]:
+    """Files that look like lessons and would be passed over."""
+    return [
+        Problem(file=str(path.relative_to(folder)), line=1, column=1, message="name it .yaml")
+        for path in sorted((*folder.glob("*.yml"), *folder.glob("courses/*.yml")))
+    ]
 
 
 def _files(folder: Path) -> list[Path]:

@@ -28,18 +28,22 @@ def check_lesson(
     document: Document,
     lesson: LessonFile,
     stem: str,
-    courses: Mapping[str, CourseFile],
+    courses: Mapping[str, CourseFile | None],
     folder: Path,
 ) -> Iterator[Problem]:
-    """Ids, references and programs of a lesson file."""
+    """Ids, references and programs of a lesson file; `courses` has None for a broken file."""
     if lesson.id != stem:
         yield document.problem(("id",), f"the file must be named {lesson.id}.yaml")
     course = courses.get(lesson.course)
-    if course is None:
+    if lesson.course not in courses:
         known = ", ".join(sorted(courses)) or "none"
         yield document.problem(("course",), f"there is no such course; there are: {known}")
-    elif lesson.id == stem and lesson.id not in [entry.id for entry in course.lessons]:
-        message = f"the course `{course.id}` does not list the lesson `{lesson.id}`"
+    elif (
+        course is not None
+        and lesson.id == stem
+        and lesson.id not in [entry.id for entry in course.lessons]
+    ):
+        message = f"the course `{course.id}` does not list this lesson: add `- id: {lesson.id}`"
         yield document.problem(("course",), message)
     sections: list[_Named] = [
         (section.id, ("sections", number, "id")) for number, section in enumerate(lesson.sections)
@@ -115,18 +119,29 @@ def read_program(folder: Path, name: str) -> str | ProgramProblem:
     if relative.suffix != ".py":
         return ProgramProblem("`program` must be a .py file")
     path = folder / relative
-    if not path.is_file():
-        return ProgramProblem(f"there is no file {name} beside this one")
-    if not path.resolve().is_relative_to(folder.resolve()):
-        return ProgramProblem("`program` leads out of the lesson's folder")
-    if path.stat().st_size > MAX_SOURCE_BYTES:
-        return ProgramProblem(f"{name} has more than {MAX_SOURCE_BYTES} bytes")
     try:
-        source = path.read_text(encoding="utf-8")
-        compile(source, name, "exec", dont_inherit=True)
+        if not path.is_file():
+            return ProgramProblem(f"there is no file {name} beside this one")
+        if not path.resolve().is_relative_to(folder.resolve()):
+            return ProgramProblem("`program` leads out of the lesson's folder")
+        with path.open("rb") as file:
+            raw = file.read(MAX_SOURCE_BYTES + 1)
+    except OSError as error:
+        return ProgramProblem(f"{name} cannot be read: {error.strerror}")
+    if len(raw) > MAX_SOURCE_BYTES:
+        return ProgramProblem(f"{name} has more than {MAX_SOURCE_BYTES // 1024} KiB")
+    try:
+        source = raw.decode("utf-8")
     except UnicodeDecodeError:
         return ProgramProblem(f"{name} is not UTF-8 text")
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None) or 1
-        return ProgramProblem(f"{name}, line {line}: {getattr(error, 'msg', error)}")
-    return source
+    return _uncompilable(source, name) or source
+
+
+def _uncompilable(source: str, name: str) -> ProgramProblem | None:
+    try:
+        compile(source, name, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return ProgramProblem(f"{name}, line {error.lineno or 1}: {error.msg}")
+    except (ValueError, RecursionError, MemoryError) as error:
+        return ProgramProblem(f"{name} cannot be compiled: {error}")
+    return None

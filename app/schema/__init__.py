@@ -6,7 +6,8 @@ May import i18n, the engine's leaves, pydantic and ruamel.yaml.
 from app.schema.models import CourseFile, LessonFile, lesson_json_schema
 from app.schema.positions import Document, Path
 from app.schema.problems import LessonError, Problem
-from app.schema.yaml import read_yaml, validate
+from app.schema.validation import validate
+from app.schema.yaml import read_yaml
 
 __all__ = [
     "CourseFile",

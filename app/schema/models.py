@@ -6,7 +6,7 @@ May import pydantic and the engine's leaves. The JSON Schema for editors is made
 import json
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from engine.events import Status
 from engine.program import MAX_RANKS
@@ -22,6 +22,15 @@ Id = Annotated[
 Panel = Literal["statistics", "collectives", "output"]
 
 
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a text must not be blank: write it, or take the key out")
+    return text
+
+
+Words = Annotated[str, Field(min_length=1, max_length=8000), AfterValidator(_not_blank)]
+
+
 class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -29,8 +38,8 @@ class _Entry(BaseModel):
 class LocalizedEntry(_Entry):
     """One text per language; a missing one falls back to the other and is marked on the page."""
 
-    ja: Annotated[str, Field(min_length=1, description="Japanese")] | None = None
-    en: Annotated[str, Field(min_length=1, description="English")] | None = None
+    ja: Annotated[Words | None, Field(description="Japanese")] = None
+    en: Annotated[Words | None, Field(description="English")] = None
 
     @model_validator(mode="after")
     def _has_one(self) -> "LocalizedEntry":
@@ -42,7 +51,7 @@ class LocalizedEntry(_Entry):
 class SnippetEntry(_Entry):
     """A read-only code listing."""
 
-    source: Annotated[str, Field(min_length=1, description="Python, as it is shown.")]
+    source: Annotated[Words, Field(description="Python, as it is shown.")]
     caption: LocalizedEntry | None = None
 
 
@@ -68,7 +77,11 @@ class CellEntry(_Entry):
     id: Id
     title: LocalizedEntry
     program: Annotated[
-        str, Field(description="A .py file beside this one, like programs/plain_batch_norm.py.")
+        str,
+        Field(
+            max_length=200,
+            description="A .py file beside this one, like programs/plain_batch_norm.py.",
+        ),
     ]
     ranks: RanksEntry = RanksEntry()
     panels: Annotated[list[Panel], Field(min_length=1, description="In the order to show.")] = [
@@ -115,8 +128,9 @@ class BlockEntry(_Entry):
 
     @model_validator(mode="after")
     def _is_one(self) -> "BlockEntry":
-        if len(self.model_fields_set) != 1:
-            raise ValueError("a block has exactly one of `prose`, `snippet`, `cell`, `match`")
+        written = [entry for entry in (self.prose, self.snippet, self.cell, self.match) if entry]
+        if len(self.model_fields_set) != 1 or len(written) != 1:
+            raise ValueError("a block holds exactly one of `prose`, `snippet`, `cell`, `match`")
         return self
 
 

@@ -1,181 +1,199 @@
-"""Reads one YAML file into a model, with every mistake at its line and column.
+"""Reads one YAML file into plain values that know their lines and columns.
 
-May import ruamel.yaml and pydantic. A file from a stranger is bounded before it is parsed: size,
-depth, no aliases.
+May import ruamel.yaml. Lesson files may come from strangers, so the file is composed event by
+event and the first thing out of bounds ends it: size, depth, number of values, anchors, aliases
+and tags. Nothing but text, numbers, true, false and null can come out.
 """
 
-import difflib
-import types
+import re
+from collections.abc import Iterator
 from pathlib import Path as FilePath
-from typing import Annotated, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent
+from ruamel.yaml.events import (
+    AliasEvent,
+    CollectionStartEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamStartEvent,
+)
 from ruamel.yaml.reader import ReaderError
 
-from app.schema.positions import Document, Path
+from app.schema.positions import Document, Path, Place, Value
 from app.schema.problems import LessonError, Problem
 
-MAX_FILE_BYTES = 1 << 20
+MAX_FILE_BYTES = 256 * 1024
 MAX_DEPTH = 24
-MAX_PROBLEMS = 50
+MAX_VALUES = 10_000
 
-_Model = TypeVar("_Model", bound=BaseModel)
-_WANTED = {
-    "string_type": "must be text",
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "list_type": "must be a list",
-    "dict_type": "must be a map",
-    "model_type": "must be a map of keys",
-    "model_attributes_type": "must be a map of keys",
-    "string_too_short": "must not be empty",
-}
+_NULL = ("", "~", "null")
+_TRUTH = {"true": True, "false": False}
+_INT = re.compile(r"[-+]?[0-9]{1,18}")
+_FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][-+]?[0-9]{1,3})?")
+_NOT_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def read_yaml(path: FilePath, shown_name: str) -> Document:
     """Parse a file. Raises: LessonError with one problem."""
+    text = _read_text(path, shown_name)
+    # The round-trip scanner marks the folds of a `>` text with a control character of its own.
+    composer = _Composer(shown_name, YAML(typ="safe", pure=True).parse(text))
     try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise _single(shown_name, 0, 0, f"cannot be read: {error.strerror}") from None
-    if len(raw) > MAX_FILE_BYTES:
-        raise _single(shown_name, 0, 0, f"has {len(raw)} bytes; at most {MAX_FILE_BYTES}")
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n")
-        raise _single(shown_name, line, 0, "is not UTF-8 text") from None
-    try:
-        _refuse_bombs(text, shown_name)
-        root = YAML(typ="rt").load(text)
+        return composer.document()
     except LessonError:
         raise
     except MarkedYAMLError as error:
-        # At the end of the file the mistake lies where the unfinished thing began.
-        is_at_end = "end of stream" in (error.problem or "")
-        first, second = error.problem_mark, error.context_mark
-        mark = (second or first) if is_at_end else (first or second)
-        line, column = (mark.line, mark.column) if mark else (0, 0)
-        raise _single(shown_name, line, column, _yaml_words(error)) from None
+        raise _yaml_problem(shown_name, error) from None
     except ReaderError as error:
-        line = text[: error.position].count("\n")
-        raise _single(shown_name, line, 0, "has a character that YAML does not allow") from None
-    except (YAMLError, ValueError, RecursionError) as error:
+        before = text[: error.position]
+        column = len(before) - before.rfind("\n") - 1
+        place = Place(line=before.count("\n"), column=column)
+        message = f"this character (U+{ord(text[error.position]):04X}) cannot be in a YAML file"
+        raise _single(shown_name, place, message) from None
+    except (YAMLError, ValueError) as error:
         first = str(error).partition("\n")[0] or "it cannot be parsed"
-        raise _single(shown_name, 0, 0, f"is not YAML: {first}") from None
-    if not isinstance(root, CommentedMap):
-        raise _single(shown_name, 0, 0, "must be a map of keys, like `id: my-lesson`")
-    return Document(file=shown_name, root=root)
+        raise _single(shown_name, composer.last, f"is not YAML: {first}") from None
 
 
-def _yaml_words(error: MarkedYAMLError) -> str:
-    problem = (error.problem or error.context or "it cannot be parsed").partition("\n")[0]
-    if "found character '\\t'" in problem or "\\t" in problem:
-        return "is not YAML: indent with spaces, not with tabs"
-    return f"is not YAML: {problem}"
-
-
-def _refuse_bombs(text: str, shown_name: str) -> None:
-    """Aliases can multiply a small file, and deep nesting exhausts the parser."""
-    depth = 0
-    for event in YAML(typ="rt").parse(text):
-        mark = event.start_mark
-        if isinstance(event, AliasEvent) or (isinstance(event, NodeEvent) and event.anchor):
-            message = "anchors and aliases (& and *) are not allowed: write the text out"
-            raise _single(shown_name, mark.line, mark.column, message)
-        if isinstance(event, CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise _single(shown_name, mark.line, mark.column, "is nested too deeply")
-        elif isinstance(event, CollectionEndEvent):
-            depth -= 1
-
-
-def validate(document: Document, model: type[_Model]) -> _Model:
-    """The file as a model. Raises: LessonError with every mistake."""
+def _read_text(path: FilePath, shown_name: str) -> str:
+    top = Place(line=0, column=0)
     try:
-        return model.model_validate(_plain(document.root))
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-        problems = [_problem(document, model, detail) for detail in details[:MAX_PROBLEMS]]
-        raise LessonError(tuple(sorted(set(problems)))) from None
+        with path.open("rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise _single(shown_name, top, f"cannot be read: {error.strerror}") from None
+    if len(raw) > MAX_FILE_BYTES:
+        message = f"is too long: a file has at most {MAX_FILE_BYTES // 1024} KiB; split it"
+        raise _single(shown_name, top, message)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n")
+        message = "is not UTF-8 text: save the file as UTF-8"
+        raise _single(shown_name, Place(line=line, column=0), message) from None
 
 
-def _plain(node: object) -> object:
-    """ruamel's subclasses of dict, list, str and int as plain ones, which strict mode wants."""
-    if isinstance(node, dict):
-        return {_plain(key): _plain(value) for key, value in node.items()}
-    if isinstance(node, list):
-        return [_plain(value) for value in node]
-    if isinstance(node, bool) or node is None:
-        return node
-    for kind in (str, int, float):
-        if isinstance(node, kind):
-            return kind(node)
-    return str(node)
+class _Composer:
+    """Turns parser events into values, and notes where each stands."""
+
+    def __init__(self, file: str, events: Iterator[Event]) -> None:
+        self._file = file
+        self._events = events
+        self._values: dict[Path, Place] = {}
+        self._keys: dict[Path, Place] = {}
+        self.last = Place(line=0, column=0)
+        """Where the newest event began."""
+
+    def document(self) -> Document:
+        """The whole file. Raises: LessonError, ruamel's YAMLError."""
+        event = self._next()
+        while isinstance(event, StreamStartEvent | DocumentStartEvent):
+            event = self._next()
+        if not isinstance(event, MappingStartEvent):
+            raise self._wrong("must begin with keys, like `id: my-lesson`")
+        root = self._mapping((), event)
+        self._next()
+        if isinstance(self._next(), DocumentStartEvent):
+            raise self._wrong("a file holds one document: take out this `---` and what follows")
+        return Document(file=self._file, root=root, values=self._values, keys=self._keys)
+
+    def _next(self) -> Event:
+        event = next(self._events)
+        self.last = Place(line=event.start_mark.line, column=event.start_mark.column)
+        if isinstance(event, AliasEvent) or (isinstance(event, NodeEvent) and event.anchor):
+            raise self._wrong("anchors and aliases (& and *) are not allowed: write it out")
+        if isinstance(event, ScalarEvent | CollectionStartEvent) and event.ctag is not None:
+            tag = str(event.ctag).replace("tag:yaml.org,2002:", "!!")
+            raise self._wrong(f"tags are not allowed: take out `{tag}`")
+        return event
+
+    def _wrong(self, message: str) -> LessonError:
+        return _single(self._file, self.last, message)
+
+    def _value(self, path: Path, event: Event) -> Value:
+        if isinstance(event, MappingStartEvent):
+            return self._mapping(path, event)
+        if isinstance(event, SequenceStartEvent):
+            return self._sequence(path, event)
+        assert isinstance(event, ScalarEvent), "no other event begins a value"
+        # Where nothing is written there is no place but the key's.
+        is_absent = event.implicit[0] and event.value == ""
+        self._enter(path, self._keys.get(path) if is_absent else None)
+        return self._scalar(event)
+
+    def _enter(self, path: Path, place: Place | None = None) -> None:
+        if len(path) > MAX_DEPTH:
+            raise self._wrong("is nested too deeply")
+        if len(self._values) >= MAX_VALUES:
+            raise self._wrong(f"a file holds at most {MAX_VALUES} values; split it")
+        self._values[path] = place or self.last
+
+    def _mapping(self, path: Path, event: Event) -> dict[str, Value]:
+        self._enter(path)
+        found: dict[str, Value] = {}
+        while not isinstance(event := self._next(), MappingEndEvent):
+            if not isinstance(event, ScalarEvent) or event.value == "":
+                raise self._wrong("a key must be one word, like `title:`")
+            key = self._text(event)
+            if key in found:
+                raise self._wrong(f"the key `{key}` is here twice: keep one")
+            self._keys[(*path, key)] = self.last
+            found[key] = self._value((*path, key), self._next())
+        return found
+
+    def _sequence(self, path: Path, event: Event) -> list[Value]:
+        self._enter(path)
+        found: list[Value] = []
+        while not isinstance(event := self._next(), SequenceEndEvent):
+            found.append(self._value((*path, len(found)), event))
+        return found
+
+    def _scalar(self, event: ScalarEvent) -> Value:
+        text = self._text(event)
+        is_plain = event.implicit[0]
+        if not is_plain:
+            return text
+        if text in _NULL:
+            return None
+        if text in _TRUTH:
+            return _TRUTH[text]
+        if _INT.fullmatch(text):
+            return int(text)
+        return float(text) if _FLOAT.fullmatch(text) else text
+
+    def _text(self, event: ScalarEvent) -> str:
+        text: str = event.value
+        bad = _NOT_TEXT.search(text)
+        if bad:
+            raise self._wrong(f"the character U+{ord(bad.group()):04X} cannot be in a text")
+        return text
 
 
-def _problem(document: Document, model: type[BaseModel], detail: ErrorDetails) -> Problem:
-    path: Path = tuple(part for part in detail["loc"] if part != "[key]")
-    name = f"`{path[-1]}`" if path else "the file"
-    match detail["type"]:
-        case "missing":
-            return document.problem(path[:-1], f"the key {name} is missing here")
-        case "extra_forbidden":
-            return document.problem(path, _unknown_key(model, path), at_key=True)
-        case "value_error":
-            return document.problem(path, str(detail["ctx"]["error"]))
-        case "literal_error":
-            message = f"{name} must be one of {detail['ctx']['expected']}"
-        case "string_pattern_mismatch":
-            message = f"{name} must be lower-case letters, digits and hyphens, like `my-lesson`"
-        case kind:
-            message = f"{name} {_WANTED.get(kind, detail['msg'].lower())}"
-    return document.problem(path, message)
+def _yaml_problem(shown_name: str, error: MarkedYAMLError) -> LessonError:
+    said = (error.problem or error.context or "it cannot be parsed").partition("\n")[0]
+    # At the end of the file the mistake lies where the unfinished thing began.
+    is_at_end = "end of stream" in said
+    first, second = error.problem_mark, error.context_mark
+    mark = (second or first) if is_at_end else (first or second)
+    place = Place(line=mark.line, column=mark.column) if mark else Place(line=0, column=0)
+    if "\\t" in said:
+        return _single(shown_name, place, "is not YAML: indent with spaces, not with tabs")
+    if is_at_end:
+        said += " (is a closing quote or bracket missing?)"
+    elif "expected <block end>" in said:
+        said = "this line is indented differently from those it belongs to"
+    elif "mapping values are not allowed" in said:
+        said = "a `:` here; put a text that holds `: ` in quotes"
+    return _single(shown_name, place, f"is not YAML: {said}")
 
 
-def _unknown_key(model: type[BaseModel], path: Path) -> str:
-    known = _fields_at(model, path[:-1])
-    near = difflib.get_close_matches(str(path[-1]), known, n=1)
-    hint = f"did you mean `{near[0]}`?" if near else f"keys here are {', '.join(known)}"
-    return f"unknown key `{path[-1]}`: {hint}"
-
-
-def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
-    """Names of the keys that the model allows at a path."""
-    here: object = model
-    for part in path:
-        here = _unwrap(here)
-        if isinstance(here, type) and issubclass(here, BaseModel):
-            field = here.model_fields.get(str(part))
-            here = field.annotation if field else None
-        else:
-            arguments = get_args(here)
-            here = arguments[-1] if arguments else None
-    here = _unwrap(here)
-    if isinstance(here, type) and issubclass(here, BaseModel):
-        return list(here.model_fields)
-    return []
-
-
-def _unwrap(annotation: object) -> object:
-    """The type behind Annotated and `| None`."""
-    while True:
-        origin = get_origin(annotation)
-        if origin is Annotated:
-            annotation = get_args(annotation)[0]
-        elif origin in (Union, types.UnionType):
-            inner = [a for a in get_args(annotation) if a is not type(None)]
-            annotation = inner[0]
-        else:
-            return annotation
-
-
-def _single(file: str, line: int, column: int, message: str) -> LessonError:
-    problem = Problem(file=file, line=line + 1, column=column + 1, message=message)
+def _single(file: str, place: Place, message: str) -> LessonError:
+    problem = Problem(file=file, line=place.line + 1, column=place.column + 1, message=message)
     return LessonError((problem,))

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.i18n import CatalogueError, load_translations, negotiate, render_code
-from engine.messages import DIAGNOSES, NOTES
+from engine.diagnosis.rule import where_ranks_were
+from engine.events import Args, Frame, Outcome, RankEnd
+from engine.messages import DIAGNOSES, NOTES, PHRASES
 
 PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
@@ -38,7 +40,7 @@ def test_no_header_is_an_error(header: str) -> None:
     assert negotiate(header) in ("ja", "en")
 
 
-@pytest.mark.parametrize("template", [*NOTES.values(), *DIAGNOSES.values()])
+@pytest.mark.parametrize("template", [*NOTES.values(), *DIAGNOSES.values(), *PHRASES])
 def test_every_engine_sentence_has_a_japanese_one_with_the_same_arguments(template: str) -> None:
     translated = load_translations()["ja"].gettext(template)
     assert translated != template
@@ -46,7 +48,7 @@ def test_every_engine_sentence_has_a_japanese_one_with_the_same_arguments(templa
 
 
 def test_engine_code_is_rendered_in_the_language() -> None:
-    args = {"rank": 2, "type": "KeyError", "line": 5, "detail": "'x'"}
+    args: Args = {"rank": 2, "type": "KeyError", "line": 5, "detail": "'x'"}
     english = render_code(load_translations()["en"], DIAGNOSES["exception"], args)
     japanese = render_code(load_translations()["ja"], DIAGNOSES["exception"], args)
     assert english == "Rank 2 raised KeyError on line 5: 'x'"
@@ -59,3 +61,46 @@ def test_broken_catalogue_names_its_file(tmp_path: Path) -> None:
     (tmp_path / "ja" / "bad.po").write_text("no catalogue at all\n", encoding="utf-8")
     with pytest.raises(CatalogueError, match=r"bad\.po"):
         load_translations(tmp_path)
+
+
+def end(rank: int, *, exit_code: int | None, line: int | None) -> RankEnd:
+    stack = () if line is None else (Frame(line=line, function="<module>"),)
+    return RankEnd(rank=rank, exit=exit_code, cpu_s=0.1, peak_bytes=1, stack=stack)
+
+
+def test_places_of_ranks_are_told_in_the_language() -> None:
+    outcome = Outcome(
+        rank=-1,
+        seq=0,
+        at_ns=0,
+        status="deadlock",
+        ranks=(
+            end(0, exit_code=None, line=17),
+            end(1, exit_code=0, line=None),
+            end(12, exit_code=None, line=None),
+        ),
+        diagnosis=(),
+        elapsed_s=1.0,
+        dropped_events=0,
+    )
+    where = where_ranks_were(outcome)
+    args: Args = {
+        "rank": 0,
+        "op": "all_reduce",
+        "line": 17,
+        "missing": "ranks 1, 12",
+        "where": where,
+    }
+    japanese = render_code(load_translations()["ja"], DIAGNOSES["deadlock"], args)
+    assert re.findall(r"[a-z_]+", japanese) == ["all_reduce"]
+    assert "ランク 1, 12" in japanese
+    assert "ランク 0 は 17 行目, ランク 1 は終了済み, ランク 12 はプログラムの外" in japanese
+    english = render_code(load_translations()["en"], DIAGNOSES["deadlock"], args)
+    assert where in english
+
+
+@pytest.mark.parametrize("missing", ["rank 3", "its partner", "another rank"])
+def test_missing_ranks_are_named_in_the_language(missing: str) -> None:
+    args: Args = {"rank": 0, "op": "a collective", "line": None, "missing": missing, "where": ""}
+    japanese = render_code(load_translations()["ja"], DIAGNOSES["deadlock"], args)
+    assert not re.search(r"[a-z]", japanese)

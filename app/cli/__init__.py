@@ -1,0 +1,107 @@
+"""The `academy` command. Each subcommand imports what it needs when it runs.
+
+`academy run` must start fast: nothing of the web or the database is imported for it.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+app = typer.Typer(
+    name="academy",
+    help="Learn distributed deep learning by running it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+lessons_app = typer.Typer(help="Work on lesson files.", no_args_is_help=True)
+app.add_typer(lessons_app, name="lessons")
+
+UNSANDBOXED_HELP = "Run programs without isolation where this machine offers none. Dangerous."
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A torchrun program.")],
+    ranks: Annotated[int, typer.Option(help="Number of ranks.")] = 1,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"], typer.Option(help="What the ranks run on.")
+    ] = "auto",
+    timeout: Annotated[
+        float | None, typer.Option(metavar="S", help="Wall-clock limit in seconds.")
+    ] = None,
+    memory: Annotated[
+        int | None, typer.Option(metavar="MIB", help="Memory limit of all ranks together.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one event per line; the last is the outcome.")
+    ] = False,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the events to FILE as well.")
+    ] = None,
+    allow_unsandboxed: Annotated[
+        bool, typer.Option("--allow-unsandboxed", help=UNSANDBOXED_HELP)
+    ] = False,
+) -> None:
+    """Run one program as the site would.
+
+    Exit code 0: ok; 1: the program failed; 2: bad arguments; 3: the engine could not run it.
+    """
+    from app.cli.run import Request, carry_out
+
+    request = Request(
+        file=file,
+        ranks=ranks,
+        device=device,
+        timeout_s=timeout,
+        memory_mib=memory,
+        as_json=as_json,
+        trace=trace,
+        allow_unsandboxed=allow_unsandboxed,
+    )
+    raise typer.Exit(carry_out(request))
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder of the database and the secret key.")
+    ] = None,
+    allow_unsandboxed: Annotated[
+        bool, typer.Option("--allow-unsandboxed", help=UNSANDBOXED_HELP)
+    ] = False,
+) -> None:
+    """Serve the site."""
+    from app.cli.serve import serve_site
+
+    raise typer.Exit(serve_site(host, port, data_dir, allow_unsandboxed=allow_unsandboxed))
+
+
+@lessons_app.command("check")
+def check_lessons(
+    folder: Annotated[Path | None, typer.Argument(help="Folder with courses and lessons.")] = None,
+) -> None:
+    """Check lesson files; prints file:line:column of every mistake, exit code 1 if any."""
+    from app.cli.lessons import check
+
+    raise typer.Exit(check(folder))
+
+
+@lessons_app.command("schema")
+def print_schema() -> None:
+    """Print the JSON schema of lesson files, for editors."""
+    from app.cli.lessons import schema
+
+    raise typer.Exit(schema())
+
+
+def main() -> None:
+    """Entry point of the `academy` script."""
+    from app.bench import bench_app
+
+    app.add_typer(bench_app, name="bench")
+    app()

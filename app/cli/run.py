@@ -1,0 +1,208 @@
+"""`academy run`: one program through the same seam as the site. May import the engine only."""
+
+import asyncio
+import math
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TextIO
+
+from app.cli.report import HumanReport
+from engine.errors import DeviceUnavailable, EngineCrashed, EngineError, SandboxUnavailable
+from engine.events import Diagnosis, Event, Outcome
+from engine.executor import Queued, RunRef
+from engine.executor.local import LocalExecutor
+from engine.program import MAX_SOURCE_BYTES, MIB, Limits, Program
+from engine.wire import encode
+
+OK, PROGRAM_FAILED, BAD_ARGUMENTS, ENGINE_FAILED = 0, 1, 2, 3
+MAX_TIMEOUT_S = 24 * 3600.0
+MAX_MEMORY_MIB = 1024 * 1024
+CPU_PER_WALL = 2
+"""CPU seconds per rank that a run may take for each second of its wall limit."""
+TEARDOWN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The arguments of `academy run`."""
+
+    file: Path
+    ranks: int
+    device: Literal["auto", "cpu", "cuda"]
+    timeout_s: float | None
+    memory_mib: int | None
+    as_json: bool
+    trace: Path | None
+    allow_unsandboxed: bool
+
+
+class BadArguments(ValueError):
+    """The arguments name no program that could be run."""
+
+
+def carry_out(request: Request) -> int:
+    """Run the program and print what it does; the exit code."""
+    try:
+        program = read_program(request)
+        with ExitStack() as stack:
+            copy = _open_trace(request.trace)
+            if copy is not None:
+                stack.enter_context(copy)
+            return asyncio.run(_run(request, program, copy))
+    except BadArguments as error:
+        print(f"academy run: {error}", file=sys.stderr)  # noqa: T201
+        return BAD_ARGUMENTS
+    except BrokenPipeError:  # the reader has seen enough; the run was stopped
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PROGRAM_FAILED
+
+
+def read_program(request: Request) -> Program:
+    """The program that the arguments name. Raises: BadArguments."""
+    try:
+        if request.file.stat().st_size > MAX_SOURCE_BYTES:
+            raise BadArguments(f"{request.file} is larger than {MAX_SOURCE_BYTES // 1024} KiB")
+        source = request.file.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise BadArguments(f"cannot read {request.file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise BadArguments(f"{request.file} is not UTF-8 (byte {error.start})") from None
+    try:
+        return Program(
+            source=source,
+            world_size=request.ranks,
+            device=request.device,
+            name=request.file.name,
+            limits=_limits(request),
+        )
+    except BadArguments:
+        raise
+    except ValueError as error:
+        raise BadArguments(str(error)) from None
+
+
+def _limits(request: Request) -> Limits:
+    default = Limits()
+    wall_s = default.wall_s if request.timeout_s is None else request.timeout_s
+    if not 0 < wall_s <= MAX_TIMEOUT_S:  # also false for NaN
+        raise BadArguments(f"--timeout must be above 0 and at most {MAX_TIMEOUT_S:g} s")
+    memory_bytes = default.memory_bytes
+    if request.memory_mib is not None:
+        if not 1 <= request.memory_mib <= MAX_MEMORY_MIB:
+            raise BadArguments(f"--memory must be from 1 to {MAX_MEMORY_MIB} MiB")
+        memory_bytes = request.memory_mib * MIB
+    cpu_s = max(1, math.ceil(CPU_PER_WALL * wall_s))
+    return Limits(wall_s=wall_s, cpu_s=cpu_s, memory_bytes=memory_bytes)
+
+
+def _open_trace(path: Path | None) -> TextIO | None:
+    if path is None:
+        return None
+    try:
+        return path.open("w", encoding="ascii")
+    except OSError as error:
+        raise BadArguments(f"cannot write {path}: {error.strerror}") from None
+
+
+async def _run(request: Request, program: Program, copy: TextIO | None) -> int:
+    executor = LocalExecutor(slots=1, num_parked=1, allow_unsandboxed=request.allow_unsandboxed)
+    human = None if request.as_json else HumanReport(sys.stdout)
+    outcome: Outcome | None = None
+    try:
+        async for event in _events(executor, program):
+            line = encode(event)
+            if copy is not None:
+                copy.write(line + "\n")
+            if human is None:
+                sys.stdout.write(line + "\n")
+                sys.stdout.flush()
+            else:
+                human.show(event)
+            if isinstance(event, Outcome):
+                outcome = event
+    finally:
+        await executor.close()
+    assert outcome is not None, "a run's last event is its outcome"
+    return _exit_code(outcome)
+
+
+def _exit_code(outcome: Outcome) -> int:
+    if outcome.status == "ok":
+        return OK
+    if outcome.status != "engine_failure":
+        return PROGRAM_FAILED
+    said = [d.message for d in outcome.diagnosis] or ["the engine failed"]
+    print(f"academy run: {' '.join(said)}", file=sys.stderr)  # noqa: T201
+    return ENGINE_FAILED
+
+
+async def _events(executor: LocalExecutor, program: Program) -> AsyncIterator[Event]:
+    """The run's events; an engine that cannot run it ends in an outcome too."""
+    ref = RunRef(run_id="run")
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    canceller = asyncio.create_task(_cancel_on(stop, executor, ref))
+    try:
+        if not await _started(executor, stop):
+            yield _outcome("cancelled", "")
+            return
+        await executor.submit(program, ref)
+        stream = executor.stream(ref)
+        deadline = loop.time() + program.limits.wall_s + TEARDOWN_S
+        while True:
+            async with asyncio.timeout_at(deadline):
+                item = await anext(stream)
+            if not isinstance(item, Queued):
+                yield item
+            if isinstance(item, Outcome):
+                return
+    except (SandboxUnavailable, DeviceUnavailable, EngineCrashed) as error:
+        yield _outcome("engine_failure", str(error))
+    except (EngineError, StopAsyncIteration, TimeoutError) as error:
+        yield _outcome("engine_failure", f"The engine failed: {type(error).__name__}.")
+    finally:
+        canceller.cancel()
+
+
+async def _started(executor: LocalExecutor, stop: asyncio.Event) -> bool:
+    """Warm the engine up; False if it was stopped meanwhile. Raises: EngineError."""
+    start, stopped = asyncio.create_task(executor.start()), asyncio.create_task(stop.wait())
+    await asyncio.wait((start, stopped), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not start.done():
+        start.cancel()
+        await asyncio.gather(start, return_exceptions=True)
+        return False
+    await start
+    return not stop.is_set()
+
+
+async def _cancel_on(stop: asyncio.Event, executor: LocalExecutor, ref: RunRef) -> None:
+    await stop.wait()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.remove_signal_handler(number)  # a second Ctrl-C ends us at once
+    await executor.cancel(ref)
+
+
+def _outcome(status: Literal["cancelled", "engine_failure"], message: str) -> Outcome:
+    diagnosis = Diagnosis(
+        code="engine-failure", message=message, line=None, rank=None, args={"detail": message}
+    )
+    return Outcome(
+        rank=-1,
+        seq=0,
+        at_ns=0,
+        status=status,
+        ranks=(),
+        diagnosis=(diagnosis,) if message else (),
+        elapsed_s=0.0,
+        dropped_events=0,
+    )

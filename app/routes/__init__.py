@@ -1,0 +1,1 @@
+"""Page families, one per file, and what they share: site, views, render, guard."""

@@ -1,0 +1,87 @@
+"""What every route needs: the parts of the site, and who asks in which language.
+
+May import all of app below the routes. `app.main` builds the one Site and puts it on the app.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from app.i18n import Language, Translations
+from app.identity import Identity, Learner
+from app.lessons import Catalogue
+from app.panels.contexts import CellView
+from app.progress import Progress
+from app.routes.render import Templates
+from app.runs import Owner, RunService
+
+
+class BadCellForm(ValueError):
+    """What a cell's form holds cannot be run; `text` says why in the learner's language."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+class CellRefused(Exception):
+    """A request on a cell was refused; the cause says why, the template is what the cell shows."""
+
+    def __init__(self, view: CellView, template: str, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.view = view
+        self.template = template
+        self.cause = cause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The parts of the site, opened together and closed together."""
+
+    catalogue: Catalogue
+    translations: Mapping[Language, Translations]
+    templates: Templates
+    identity: Identity
+    progress: Progress
+    runs: RunService
+    is_unsandboxed: bool
+
+
+def get_site(request: Request) -> Site:
+    site = request.app.state.site
+    assert isinstance(site, Site)
+    return site
+
+
+SiteOf = Annotated[Site, Depends(get_site)]
+
+
+def get_learner(request: Request, site: SiteOf) -> Learner:
+    """The learner who asks; the same one all through a request."""
+    known = getattr(request.state, "learner", None)
+    if isinstance(known, Learner):
+        return known
+    learner = site.identity.learner(request)
+    request.state.learner = learner
+    return learner
+
+
+LearnerOf = Annotated[Learner, Depends(get_learner)]
+
+
+def get_api_owner(request: Request, learner: LearnerOf) -> Owner:
+    """Whose run an API request starts: without a cookie nobody's, counted by address."""
+    if not learner.is_new:
+        return Owner(learner_id=learner.id, key=learner.id)
+    address = request.client.host if request.client else "unknown"
+    return Owner(learner_id=None, key=f"address {address}")
+
+
+ApiOwnerOf = Annotated[Owner, Depends(get_api_owner)]
+
+
+def is_htmx(request: Request) -> bool:
+    """Whether htmx asks and wants a fragment."""
+    return request.headers.get("hx-request") == "true"

@@ -1,0 +1,1 @@
+"""The steps of the schema, oldest first by file name."""

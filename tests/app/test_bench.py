@@ -1,0 +1,33 @@
+"""Each benchmark runs once at its smallest size: that it works, not how fast."""
+
+import json
+
+from typer.testing import CliRunner
+
+from app.bench import bench_app
+
+
+def test_start_prints_a_table_and_one_json_object_as_last_line() -> None:
+    result = CliRunner().invoke(
+        bench_app, ["start", "--ranks", "2", "--repeats", "1", "--json"], catch_exceptions=False
+    )
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout.splitlines()[-1])
+    assert set(found["ranks"]) == {"2"}
+    row = found["ranks"]["2"]
+    assert set(row) == {
+        "wall_ms",
+        "torchrun_wall_ms",
+        "wall_ratio",
+        "cpu_ratio",
+        "first_output_ms",
+        "private_mib",
+    }
+    assert all(value > 0 for value in row.values())
+    assert row["first_output_ms"] < row["wall_ms"]
+
+
+def test_impossible_number_of_ranks_is_refused() -> None:
+    result = CliRunner().invoke(bench_app, ["start", "--ranks", "9"])
+    assert result.exit_code == 2
+    assert "from 1 to 8" in result.output
