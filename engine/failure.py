@@ -4,6 +4,7 @@ May import events and the standard library; runs inside a rank.
 """
 
 import linecache
+from pathlib import Path
 from types import TracebackType
 
 from engine.events import Failure, Frame
@@ -13,11 +14,20 @@ _MAX_FRAMES = 40
 
 
 def trim(traceback: TracebackType | None, filename: str) -> TracebackType | None:
-    """The traceback from the learner's first frame on: what lies above it is the engine's."""
-    current = traceback
-    while current is not None and current.tb_frame.f_code.co_filename != filename:
-        current = current.tb_next
-    return current
+    """The traceback from the learner's first frame on, without the engine's own frames.
+
+    What lies above that frame is the engine that started the program; what lies below may be a
+    tracer that stood between the program and torch.
+    """
+    frames = _walk(traceback)
+    while frames and frames[0].tb_frame.f_code.co_filename != filename:
+        frames.pop(0)
+    engine = str(Path(__file__).parent)
+    trimmed = None
+    for frame in reversed(frames):
+        if not frame.tb_frame.f_code.co_filename.startswith(engine):
+            trimmed = TracebackType(trimmed, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return trimmed
 
 
 def describe(error: BaseException, filename: str) -> Failure:

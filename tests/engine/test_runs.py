@@ -138,6 +138,14 @@ async def test_exception_in_one_rank_shows_its_own_source_line(run: Runner) -> N
     assert [f.line for f in failure.frames] == [6, 5]
 
 
+async def test_traceback_through_torch_shows_no_frame_of_the_engine(run: Runner) -> None:
+    ran = await run(GLOO + 'dist.all_reduce(torch.ones(2, device="meta"))\n', ranks=2)
+    assert ran.outcome.status == "error"
+    shown = ran.text(0, "stderr")
+    assert "torch/distributed/distributed_c10d.py" in shown
+    assert "engine/" not in shown
+
+
 async def test_endless_loop_ends_at_the_limit_and_says_where_each_rank_was(run: Runner) -> None:
     source = 'import os\nprint("start")\nif os.environ["RANK"] == "0":\n    while True: pass\n'
     source += "while True:\n    pass\n"
