@@ -9,10 +9,12 @@ The builder exits at once; init becomes the supervisor's own child, since that i
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NoReturn
 
 from engine.errors import EngineCrashed
 from engine.sandbox import linux
+from engine.sandbox.pipes import Pipe, make_pipe
 from engine.sandbox.root import LEARNER_ID
 
 _HOST_ID_OF_LEARNER = 61000
@@ -35,49 +37,65 @@ def launch_walled(init: Callable[[], NoReturn]) -> int:
     Raises: EngineCrashed when the kernel refuses a step.
     """
     linux.become_subreaper()
-    is_root = os.geteuid() == 0
-    unshared_read, unshared_write = os.pipe()
-    mapped_read, mapped_write = os.pipe()
-    pid_read, pid_write = os.pipe()
-    host_ids = (os.geteuid(), os.getegid())
+    maps_from_outside = os.geteuid() == 0  # only root may map more ids than its own
+    pipes = _BuilderPipes(unshared=make_pipe(), mapped=make_pipe(), pid=make_pipe())
     builder = os.fork()
     if builder == 0:
-        try:
-            os.setsid()
-            linux.unshare(_NAMESPACES)
-            if is_root:
-                os.write(unshared_write, b"u")
-                if os.read(mapped_read, 1) != b"m":
-                    os._exit(BUILDER_FAILED)
-                os.setresgid(0, 0, 0)
-                os.setresuid(0, 0, 0)
-            else:
-                _map_own_ids(*host_ids)
-            linux.write_text("/proc/sys/user/max_user_namespaces", "0")
-            pid = os.fork()
-            if pid == 0:
-                for descriptor in (unshared_read, unshared_write, mapped_read, mapped_write):
-                    os.close(descriptor)
-                os.close(pid_read)
-                os.close(pid_write)
-                init()
-            os.write(pid_write, str(pid).encode())
-            os._exit(0)
-        except OSError as error:
-            os.write(pid_write, f"{error}".encode()[:200])
-            os._exit(BUILDER_FAILED)
-    for descriptor in (unshared_write, mapped_read, pid_write):
+        _build(init, pipes, maps_from_outside=maps_from_outside)
+    for descriptor in (pipes.unshared.write, pipes.mapped.read, pipes.pid.write):
         os.close(descriptor)
-    if is_root and os.read(unshared_read, 1) == b"u":
+    if maps_from_outside and os.read(pipes.unshared.read, 1):
         _map_ids_of(builder)
-        os.write(mapped_write, b"m")
-    said = os.read(pid_read, 256).decode()
-    for descriptor in (unshared_read, mapped_write, pid_read):
+        os.write(pipes.mapped.write, b"m")
+    said = os.read(pipes.pid.read, 256).decode()
+    for descriptor in (pipes.unshared.read, pipes.mapped.write, pipes.pid.read):
         os.close(descriptor)
     os.waitpid(builder, 0)
     if not said.isdigit():
         raise EngineCrashed(f"no sandbox: {said or 'the builder died'}")
     return int(said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BuilderPipes:
+    """Between the supervisor and the builder: unshared, then mapped, then init's pid or why not."""
+
+    unshared: Pipe
+    mapped: Pipe
+    pid: Pipe
+
+
+def _build(
+    init: Callable[[], NoReturn], pipes: _BuilderPipes, *, maps_from_outside: bool
+) -> NoReturn:
+    """In the builder: new namespaces, ids, no further user namespaces, then init."""
+    own_ids = (os.geteuid(), os.getegid())
+    try:
+        os.setsid()
+        linux.unshare(_NAMESPACES)
+        if maps_from_outside:
+            os.write(pipes.unshared.write, b"u")
+            os.close(pipes.mapped.write)  # else the read below would outlive the supervisor
+            if os.read(pipes.mapped.read, 1) != b"m":
+                os._exit(BUILDER_FAILED)
+            os.setresgid(0, 0, 0)
+            os.setresuid(0, 0, 0)
+        else:
+            _map_own_ids(*own_ids)
+            os.close(pipes.mapped.write)
+        linux.write_text("/proc/sys/user/max_user_namespaces", "0")
+        pid = os.fork()
+        if pid == 0:
+            for descriptor in (pipes.unshared.read, pipes.unshared.write, pipes.mapped.read):
+                os.close(descriptor)
+            os.close(pipes.pid.read)
+            os.close(pipes.pid.write)
+            init()
+        os.write(pipes.pid.write, str(pid).encode())
+        os._exit(0)
+    except OSError as error:
+        os.write(pipes.pid.write, f"{error}".encode()[:200])
+        os._exit(BUILDER_FAILED)
 
 
 def launch_open(init: Callable[[], NoReturn]) -> int:
