@@ -69,13 +69,13 @@ class _TracePipe:
 class Warmed:
     """What the zygote registered with torch, once, for all ranks that fork from it."""
 
-    kernels: torch_cpu.Kernels
+    adaptations: torch_cpu.Adaptations
     interception: tracers.Interception
 
 
 def warm_up() -> Warmed:
-    """Register the CPU kernels and the interception of collectives; starts no thread."""
-    return Warmed(kernels=torch_cpu.register_kernels(), interception=tracers.prepare())
+    """Adapt torch for CPU ranks and intercept collectives; starts no thread."""
+    return Warmed(adaptations=torch_cpu.prepare(), interception=tracers.prepare())
 
 
 def rank_main(warmed: Warmed, start: RankStart) -> NoReturn:
@@ -195,7 +195,7 @@ def _run(program: Program, warmed: Warmed) -> int:
     filename = str(Path.cwd() / program.name)
     pipe = _TracePipe()
     traced = tracers.install(pipe.report, filename, warmed.interception)
-    adapted = torch_cpu.install(pipe.report, traced.line, warmed.kernels)
+    adapted = warmed.adaptations.begin(pipe.report, traced.line)
     main = _make_main(program, filename)
     gc.enable()
     code = 0

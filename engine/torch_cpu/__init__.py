@@ -1,11 +1,13 @@
 """What stock PyTorch lacks on CPU ranks: SyncBatchNorm's kernels, and adaptations that say so.
 
-May import torch and engine.events. `register_kernels` belongs in the warm parent (it starts no
-thread); `install` belongs in each rank, before the learner's program runs.
+May import torch and engine.events. `prepare` belongs in the warm parent: it starts no thread, and
+what it touches stays shared with every rank that forks. `Adaptations.begin` belongs in each rank,
+before the learner's program runs.
 """
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 
@@ -15,29 +17,41 @@ from engine.torch_cpu.groups import KeptGroups, adapt_backends
 from engine.torch_cpu.kernels import Kernels, register_kernels
 from engine.torch_cpu.notes import Notes
 
-__all__ = ["KeptGroups", "Kernels", "install", "register_kernels"]
+__all__ = ["Adaptations", "KeptGroups", "prepare"]
 
 
-def install(
-    report: Callable[[NoteReport], None],
-    line: Callable[[], int | None],
-    kernels: Kernels | None = None,
-) -> KeptGroups:
-    """Adapt this process for stock PyTorch on CPU; each adaptation used is reported once.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adaptations:
+    """What `prepare` has put in place, still silent."""
 
-    kernels is what `register_kernels` returned in the warm parent, None to register them here.
-    Where CUDA is available nothing is adapted. The destroyed groups that the answer keeps alive
-    must outlive the program: leave with os._exit.
-    """
-    kept = KeptGroups()
+    kept: KeptGroups
+    notes: Notes
+    kernels: Kernels | None
+    """None where CUDA is available: then nothing is adapted."""
+
+    def begin(
+        self, report: Callable[[NoteReport], None], line: Callable[[], int | None]
+    ) -> KeptGroups:
+        """Report each adaptation that is used from now on, once.
+
+        The destroyed groups that the answer keeps alive must outlive the program: leave with
+        os._exit.
+        """
+        self.notes.begin(report, line)
+        self.kept.begin()
+        return self.kept
+
+
+def prepare() -> Adaptations:
+    """Adapt this process and all that fork from it for stock PyTorch on CPU."""
+    kept, notes = KeptGroups(), Notes()
     kept.install()
     if torch.cuda.is_available():
-        return kept
-    notes = Notes(report, line)
-    kernels = kernels or register_kernels()
+        return Adaptations(kept=kept, notes=notes, kernels=None)
+    kernels = register_kernels()
     kernels.on_sync = functools.partial(notes.add, "syncbn-on-cpu")
     adapt_sync_batch_norm(notes)
     adapt_ddp(notes)
     adapt_fsdp(notes)
     adapt_backends(notes)
-    return kept
+    return Adaptations(kept=kept, notes=notes, kernels=kernels)

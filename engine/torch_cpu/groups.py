@@ -27,16 +27,22 @@ class KeptGroups:
 
     def __init__(self) -> None:
         self.groups: list[dist.ProcessGroup] = []
+        self._is_keeping = False
+
+    def begin(self) -> None:
+        """Keep from now on; the warm parent's own rehearsals need nothing kept."""
+        self._is_keeping = True
 
     def install(self) -> None:
-        """Keep the groups of every destroy_process_group from now on."""
+        """Stand in for every destroy_process_group."""
         replace_everywhere("destroy_process_group", self._keeping)
 
     def _keeping(self, stock: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(stock)
         def destroy_process_group(*args: P.args, **kwargs: P.kwargs) -> R:
-            known = distributed_c10d._world.pg_map
-            self.groups.extend(group for group in known if group not in self.groups)
+            if self._is_keeping:
+                known = distributed_c10d._world.pg_map
+                self.groups.extend(group for group in known if group not in self.groups)
             return stock(*args, **kwargs)
 
         return destroy_process_group

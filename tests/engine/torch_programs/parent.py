@@ -25,7 +25,7 @@ import engine.torch_cpu
 import engine.tracers
 
 
-def rank_main(rank, world, port, program, folder, kernels, interception):
+def rank_main(rank, world, port, program, folder, adaptations, interception):
     torch.set_num_threads(1)
     out = os.open(folder / f"{rank}.out", os.O_WRONLY | os.O_CREAT)
     os.dup2(out, 1)
@@ -45,7 +45,7 @@ def rank_main(rank, world, port, program, folder, kernels, interception):
             reports.write(pickle.dumps(value))
 
     tracers = engine.tracers.install(report, "program.py", interception)
-    kept = engine.torch_cpu.install(report, tracers.line, kernels)
+    kept = adaptations.begin(report, tracers.line)
     code = compile(program.read_text(), "program.py", "exec")
     namespace = {"__name__": "__main__", "report": report}
     try:
@@ -60,7 +60,7 @@ def rank_main(rank, world, port, program, folder, kernels, interception):
     os._exit(exit_code)
 
 
-def run(program, world, folder, deadline_s, kernels, interception):
+def run(program, world, folder, deadline_s, adaptations, interception):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -68,7 +68,7 @@ def run(program, world, folder, deadline_s, kernels, interception):
     for rank in range(world):
         pid = os.fork()
         if pid == 0:
-            rank_main(rank, world, port, program, folder, kernels, interception)
+            rank_main(rank, world, port, program, folder, adaptations, interception)
         pids[pid] = rank
     codes = ["-"] * world
     deadline = time.monotonic() + deadline_s
@@ -88,14 +88,14 @@ def run(program, world, folder, deadline_s, kernels, interception):
 
 def main():
     answers = os.fdopen(int(sys.argv[1]), "w")
-    kernels = engine.torch_cpu.register_kernels()
+    adaptations = engine.torch_cpu.prepare()
     interception = engine.tracers.prepare()
     num_threads = len(os.listdir("/proc/self/task"))
     print(num_threads, file=answers, flush=True)
     for line in sys.stdin:
         program, world, folder, deadline_s = line.rstrip("\n").split("\t")
         codes = run(
-            Path(program), int(world), Path(folder), float(deadline_s), kernels, interception
+            Path(program), int(world), Path(folder), float(deadline_s), adaptations, interception
         )
         print(codes, file=answers, flush=True)
 
