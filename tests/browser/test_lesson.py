@@ -151,7 +151,26 @@ def test_keyboard_runs_and_leaves_the_editor(page: Page) -> None:
     assert not inside
 
 
-def test_draft_result_and_place_survive_a_restart_without_a_run(page: Page, server: Server) -> None:
+def test_japanese_composition_ends_whole_in_the_program(page: Page) -> None:
+    open_lesson(page, "ja")
+    write(page, PLAIN, 'print("")\n')
+    page.keyboard.press("Control+Home")
+    for _ in range(len('print("')):
+        page.keyboard.press("ArrowRight")
+    devtools = page.context.new_cdp_session(page)
+    for piece in ("に", "にほ", "にほん", "日本"):
+        position = {"selectionStart": len(piece), "selectionEnd": len(piece)}
+        devtools.send("Input.imeSetComposition", {"text": piece, **position})
+    devtools.send("Input.insertText", {"text": "日本"})
+    expect(page.locator(f"#code-{PLAIN}")).to_have_value('print("日本")\n')
+    page.keyboard.press("Control+Enter")
+    wait_for_end(page, PLAIN)
+    expect(page.locator(f"#run-{PLAIN}-log-0")).to_contain_text("日本")
+
+
+def test_draft_result_and_place_survive_a_restart_without_a_run(
+    page: Page, server: Server, faults: Faults
+) -> None:
     open_lesson(page, "en")
     write(page, PLAIN, 'print("kept for later")\n')
     press_run(page, PLAIN)
@@ -166,7 +185,8 @@ def test_draft_result_and_place_survive_a_restart_without_a_run(page: Page, serv
     expect(page.locator(f"#code-{PLAIN}")).to_have_value('print("kept for later")\n')
     expect(page.locator(f"#run-{PLAIN}-log-0")).to_contain_text("kept for later")
     assert page.locator(f"#run-{PLAIN}").get_attribute("data-run-id") == run_id
-    page.wait_for_function("window.scrollY > 2000")
+    expect(page.locator("#pick-the-right-tool")).to_be_in_viewport()
+    faults.seen.clear()  # the browser logs what it asked of the stopped server
 
 
 def test_reset_brings_the_lessons_program_back(page: Page) -> None:
