@@ -121,6 +121,14 @@ class FailureReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BegunReport:
+    """The engine's part of starting this rank is done; the program comes next."""
+
+    kind: Literal["begun"] = "begun"
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedReport:
     """The program of this rank reached its end (or sys.exit); only teardown is left."""
 
@@ -129,7 +137,13 @@ class FinishedReport:
 
 
 Report = (
-    CollectiveReport | EndReport | StatisticReport | NoteReport | FailureReport | FinishedReport
+    BegunReport
+    | CollectiveReport
+    | EndReport
+    | StatisticReport
+    | NoteReport
+    | FailureReport
+    | FinishedReport
 )
 
 

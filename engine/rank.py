@@ -28,12 +28,12 @@ import torch
 from torch._C._distributed_c10d import TCPStore
 
 from engine import torch_cpu, tracers
-from engine.events import FailureReport, FinishedReport, Report
+from engine.events import BegunReport, FailureReport, FinishedReport, Report
 from engine.failure import describe, trim
 from engine.program import Program
 from engine.sandbox import linux
 from engine.sandbox.init import RANK_FAILED, RankStart
-from engine.sandbox.limits import apply_limits, prefer_as_victim
+from engine.sandbox.limits import apply_limits
 from engine.sandbox.lock import Lock, engage
 from engine.sandbox.root import WORK
 from engine.wire import decode_program, encode
@@ -85,7 +85,6 @@ def rank_main(warmed: Warmed, start: RankStart) -> NoReturn:
         os.setpgid(0, 0)
         _take_descriptors(start)
         if start.lock:
-            prefer_as_victim()
             engage(start.lock)
             linux.die_with_parent(signal.SIGKILL)  # a change of user id has cleared it
         program = _await_program()
@@ -197,6 +196,7 @@ def _run(program: Program, warmed: Warmed) -> int:
     traced = tracers.install(pipe.report, filename, warmed.interception)
     adapted = warmed.adaptations.begin(pipe.report, traced.line)
     main = _make_main(program, filename)
+    pipe.report(BegunReport(at_ns=time.monotonic_ns()))
     gc.enable()
     code = 0
     try:

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from engine.program import MAX_RANKS
 from engine.sandbox import linux, root
+from engine.sandbox.limits import prefer_as_victim
 from engine.sandbox.lock import Lock, become_learner
 from engine.sandbox.pipes import RankPipes, RunPipes
 
@@ -67,6 +68,7 @@ class _Init:
         self.port = WALLED_PORT if plan.lock else 0
 
     def run(self) -> NoReturn:
+        prefer_as_victim()
         if self.plan.lock:
             root.build_root(self.plan.lock.plan)
             linux.loopback_up()

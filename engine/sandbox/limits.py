@@ -3,6 +3,7 @@
 May import engine.program.
 """
 
+import contextlib
 import resource
 from pathlib import Path
 
@@ -37,8 +38,13 @@ def apply_limits(limits: Limits, world_size: int) -> None:
 
 
 def prefer_as_victim() -> None:
-    """If the machine itself runs out of memory, the kernel takes ranks first."""
-    Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    """If the machine itself runs out of memory, the kernel takes this and its children first.
+
+    Called while the process is dumpable: afterwards its files in /proc belong to root. Best effort:
+    the limits of a run do not rest on it.
+    """
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 def _data_bytes() -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from engine.errors import WireError
 from engine.events import (
     Args,
+    BegunReport,
     Collective,
     CollectiveReport,
     EndReport,
@@ -50,6 +51,7 @@ class RankState:
     num_dropped: int = 0
     pending: dict[int, CollectiveReport] = field(default_factory=dict)
     failure: Failure | None = None
+    has_begun: bool = False
     has_finished: bool = False
     stack_text: bytearray = field(default_factory=bytearray)
     exit: int | None = None
@@ -188,6 +190,8 @@ class Gather:
                 if state.failure is None:
                     state.failure = report.failure
                     self.rank_failed(rank)
+            case BegunReport():
+                state.has_begun = True
             case FinishedReport():
                 state.has_finished = True
 

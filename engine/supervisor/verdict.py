@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from engine.events import Failure, Frame, LimitName, Outcome, RankEnd, Status
+from engine.sandbox.init import RANK_FAILED
 from engine.supervisor.gather import Gather, RankState
 
 Stop = Literal[
@@ -44,6 +45,8 @@ def judge(gather: Gather, stop: Stop | None, limit_cpu_s: int) -> tuple[Status, 
         return _BY_STOP[stop], _LIMITS.get(stop)
     if all(state.exit == 0 for state in gather.ranks):
         return "ok", None
+    if any(state.exit == RANK_FAILED and not state.has_begun for state in gather.ranks):
+        return "engine_failure", None
     if any(state.exit == -signal.SIGSYS for state in gather.ranks):
         return "sandbox_violation", None
     if any(_used_up_cpu(state, limit_cpu_s) for state in gather.ranks):

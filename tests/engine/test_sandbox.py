@@ -3,18 +3,25 @@
 import errno
 import os
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from engine.errors import SandboxUnavailable
+from engine.events import Output
 from engine.executor import RunRef
 from engine.executor.local import LocalExecutor
 from engine.executor.slots import Hello, clean_environment
-from engine.program import Program
+from engine.program import Limits, Program
+from engine.sandbox.init import RANK_FAILED
 from engine.sandbox.root import plan_root
 from engine.sandbox.seccomp import build_filter
 from engine.sandbox.syscalls import Machine, numbers
+from engine.supervisor.gather import Gather
+from engine.supervisor.verdict import judge
+from engine.wire import decode
 from tests.engine.conftest import Runner, collect
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
@@ -48,7 +55,7 @@ def interpret(program: bytes, arch: int, number: int, *arguments: int) -> int:
                 raise AssertionError(f"unknown instruction {code:#x}")
 
 
-def judge(machine: Machine, name: str, *arguments: int) -> int:
+def filtered(machine: Machine, name: str, *arguments: int) -> int:
     return interpret(build_filter(machine), ARCH[machine], numbers(machine)[name], *arguments)
 
 
@@ -56,25 +63,25 @@ def judge(machine: Machine, name: str, *arguments: int) -> int:
 class TestFilter:
     @pytest.mark.parametrize("name", ["read", "futex", "execve", "sched_yield", "openat", "exit"])
     def test_ordinary_calls_pass(self, machine: Machine, name: str) -> None:
-        assert judge(machine, name) == ALLOW
+        assert filtered(machine, name) == ALLOW
 
     @pytest.mark.parametrize(
         "name",
         ["bpf", "ptrace", "mount", "keyctl", "shmget", "memfd_create", "pivot_root", "personality"],
     )
     def test_dangerous_calls_are_refused(self, machine: Machine, name: str) -> None:
-        assert judge(machine, name) == EPERM
+        assert filtered(machine, name) == EPERM
 
     @pytest.mark.parametrize("name", ["clone3", "io_uring_setup", "io_uring_enter"])
     def test_calls_with_a_fallback_seem_unknown(self, machine: Machine, name: str) -> None:
-        assert judge(machine, name) == ENOSYS
+        assert filtered(machine, name) == ENOSYS
 
     def test_newer_calls_seem_unknown(self, machine: Machine) -> None:
         assert interpret(build_filter(machine), ARCH[machine], 999) == ENOSYS
 
     def test_clone_may_not_make_namespaces(self, machine: Machine) -> None:
-        assert judge(machine, "clone", 0x11) == ALLOW
-        assert judge(machine, "clone", 0x10000000 | 0x11) == EPERM
+        assert filtered(machine, "clone", 0x11) == ALLOW
+        assert filtered(machine, "clone", 0x10000000 | 0x11) == EPERM
 
     @pytest.mark.parametrize(
         ("family", "protocol", "verdict"),
@@ -84,20 +91,20 @@ class TestFilter:
     def test_socket_families(
         self, machine: Machine, family: int, protocol: int, verdict: int
     ) -> None:
-        assert judge(machine, "socket", family, 1, protocol) == verdict
+        assert filtered(machine, "socket", family, 1, protocol) == verdict
 
     def test_other_processes_limits_are_out_of_reach(self, machine: Machine) -> None:
-        assert judge(machine, "prlimit64", 0) == ALLOW
-        assert judge(machine, "prlimit64", 1) == EPERM
+        assert filtered(machine, "prlimit64", 0) == ALLOW
+        assert filtered(machine, "prlimit64", 1) == EPERM
 
     def test_shared_anonymous_memory_is_refused(self, machine: Machine) -> None:
-        assert judge(machine, "mmap", 0, 4096, 3, 0x22) == ALLOW
-        assert judge(machine, "mmap", 0, 4096, 3, 0x01) == ALLOW
-        assert judge(machine, "mmap", 0, 4096, 3, 0x21) == EPERM
+        assert filtered(machine, "mmap", 0, 4096, 3, 0x22) == ALLOW
+        assert filtered(machine, "mmap", 0, 4096, 3, 0x01) == ALLOW
+        assert filtered(machine, "mmap", 0, 4096, 3, 0x21) == EPERM
 
     def test_typing_into_a_terminal_is_refused(self, machine: Machine) -> None:
-        assert judge(machine, "ioctl", 0, 0x5401) == ALLOW
-        assert judge(machine, "ioctl", 0, 0x5412) == EPERM
+        assert filtered(machine, "ioctl", 0, 0x5401) == ALLOW
+        assert filtered(machine, "ioctl", 0, 0x5412) == EPERM
 
     def test_foreign_calling_conventions_kill(self, machine: Machine) -> None:
         other = {"x86_64": 0x40000003, "aarch64": 0x40000028}[machine]
@@ -203,3 +210,35 @@ async def test_a_dead_zygote_is_replaced(executor: LocalExecutor) -> None:
     ran = await collect(executor, ref)
     assert (ran.outcome.status, ran.text(0)) == ("ok", "again\n")
     assert executor._zygote.pid != pid
+
+
+def test_an_unprivileged_user_gets_the_same_walls(tmp_path: Path) -> None:
+    program = tmp_path / "probe.py"
+    program.write_text(PROBE, encoding="utf-8")
+    # Inside a user namespace of its own even root is an ordinary user without capabilities.
+    command = ["unshare", "--user", "--map-user=1234", "--map-group=1234", sys.executable]
+    done = subprocess.run(
+        [*command, "-m", "app.cli", "run", str(program), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    events = [decode(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = "".join(event.text for event in events if isinstance(event, Output))
+    seen = dict(line.split(" ", 1) for line in text.splitlines())
+    assert seen["shadow"] == "FileNotFoundError"
+    assert seen["uid"] == "1000"
+    assert seen["caps"] == "0 nnp 1"
+    assert seen["interfaces"] == "['lo']"
+
+
+def test_a_rank_that_could_not_be_started_is_the_engines_failure() -> None:
+    limits = Limits()
+    gather = Gather(2, limits, 0, lambda event: None)
+    for state in gather.ranks:
+        state.exit, state.has_ended = RANK_FAILED, True
+    assert judge(gather, None, limits.cpu_s) == ("engine_failure", None)
+    gather.ranks[0].has_begun = gather.ranks[1].has_begun = True
+    assert judge(gather, None, limits.cpu_s) == ("error", None)
