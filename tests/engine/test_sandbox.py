@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import SandboxUnavailable
-from engine.events import Output
+from engine.events import Note, Output
 from engine.executor import RunRef
 from engine.executor.local import LocalExecutor
 from engine.executor.slots import Hello, clean_environment
@@ -242,3 +242,57 @@ def test_a_rank_that_could_not_be_started_is_the_engines_failure() -> None:
     assert judge(gather, None, limits.cpu_s) == ("engine_failure", None)
     gather.ranks[0].has_begun = gather.ranks[1].has_begun = True
     assert judge(gather, None, limits.cpu_s) == ("error", None)
+
+
+def run_without_namespaces(program: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """`academy run` where the kernel grants no further user namespace."""
+    script = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
+    command = ["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh", sys.executable]
+    return subprocess.run(
+        [*command, "-m", "app.cli", "run", str(program), "--ranks", "2", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_where_nothing_isolates_no_program_runs(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n", encoding="utf-8")
+    done = run_without_namespaces(program)
+    assert done.returncode == 3
+    assert "max_user_namespaces" in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def test_operator_can_opt_out_of_isolation_and_every_run_says_so(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    source = (
+        "import os, time, torch, torch.distributed as dist\n"
+        'dist.init_process_group("gloo")\n'
+        "total = torch.ones(1)\n"
+        "dist.all_reduce(total)\n"
+        "print(total.item(), os.getcwd(), flush=True)\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    time.sleep(600)\n"
+        "dist.destroy_process_group()\n"
+    )
+    program.write_text(source, encoding="utf-8")
+    done = run_without_namespaces(program, "--allow-unsandboxed", "--json")
+    events = [decode(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "unsandboxed" in [event.code for event in events if isinstance(event, Note)]
+    words = [event.text.split() for event in events if isinstance(event, Output)]
+    assert [total for total, _ in words] == ["2.0", "2.0"]
+    assert not Path(words[0][1]).exists()  # the working folder went with the run
+    left = [p for p in Path("/proc").glob("[0-9]*/cwd") if words[0][1] in _target(p)]
+    assert not left
+
+
+def _target(link: Path) -> str:
+    try:
+        return str(link.readlink())
+    except OSError:  # the process has just ended, or is another user's
+        return ""
