@@ -3,7 +3,9 @@
 May import events and the standard library; runs inside a rank.
 """
 
+import contextlib
 import linecache
+import sys
 from pathlib import Path
 from types import TracebackType
 
@@ -11,6 +13,7 @@ from engine.events import Failure, Frame
 
 _MAX_MESSAGE = 4000
 _MAX_FRAMES = 40
+_MAX_NAME = 200
 
 
 def trim(traceback: TracebackType | None, filename: str) -> TracebackType | None:
@@ -30,16 +33,54 @@ def trim(traceback: TracebackType | None, filename: str) -> TracebackType | None
     return trimmed
 
 
+def sendable(text: str) -> str:
+    """The text without lone surrogates, which no JSON reader takes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def words_of(error: BaseException) -> str:
+    """The exception's message, or what its own __str__ did instead of giving one."""
+    try:
+        return sendable(str(error))
+    except BaseException as inner:  # noqa: BLE001 - __str__ is learner code and may do anything
+        return f"<its __str__ raised {type(inner).__name__}>"
+
+
+def show(error: BaseException, filename: str) -> None:
+    """Print the traceback as the interpreter would, through the program's own hook if it has one.
+
+    A hook that fails itself is passed over, as the interpreter does.
+    """
+    shown = error.with_traceback(trim(error.__traceback__, filename))
+    for hook in (sys.excepthook, sys.__excepthook__):
+        with contextlib.suppress(BaseException):  # the hook and __str__ are learner code
+            hook(type(shown), shown, shown.__traceback__)
+            return
+
+
+def exit_code(error: SystemExit) -> int:
+    """What the interpreter would exit with for sys.exit(...); prints what is no number."""
+    match error.code:
+        case None:
+            return 0
+        case int(number):
+            return number & 0xFF if abs(number) < 1 << 31 else 0xFF
+        case _:
+            with contextlib.suppress(BaseException):  # its __str__ is learner code
+                print(error.code, file=sys.stderr)  # noqa: T201 - what Python itself does
+            return 1
+
+
 def describe(error: BaseException, filename: str) -> Failure:
     """Type, message and place of an exception in the program `filename`."""
-    message = str(error)[:_MAX_MESSAGE]
-    name = type(error).__name__
+    message = words_of(error)[:_MAX_MESSAGE]
+    name = sendable(type(error).__name__)[:_MAX_NAME]
     if isinstance(error, SyntaxError) and error.filename == filename:
         start = None if error.offset is None else max(error.offset - 1, 0)
         end = error.end_offset - 1 if error.end_offset else None
         return Failure(
             type=name,
-            message=error.msg[:_MAX_MESSAGE],
+            message=sendable(str(error.msg))[:_MAX_MESSAGE],
             line=error.lineno,
             column=start,
             end_line=error.end_lineno or error.lineno,
@@ -56,7 +97,7 @@ def describe(error: BaseException, filename: str) -> Failure:
         end_line=end_line,
         end_column=end_column,
         frames=tuple(
-            Frame(line=t.tb_lineno, function=t.tb_frame.f_code.co_name[:200])
+            Frame(line=t.tb_lineno, function=sendable(t.tb_frame.f_code.co_name)[:_MAX_NAME])
             for t in frames[-_MAX_FRAMES:]
         ),
     )

@@ -50,8 +50,14 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
         "syntax-error": "Line {line} is not valid Python: {detail}.",
         "exception": "Rank {rank} raised {type} on line {line}: {detail}",
         "exception-outside": "Rank {rank} raised {type}: {detail}",
-        "rank-exited": (
-            "Rank {rank} ended with exit code {exit} while other ranks still needed it."
+        "rank-exited": "Rank {rank} ended with exit code {exit}.",
+        "left-early": (
+            "{who} ended without joining {op} on line {line}, where {waiting} waited. Every rank "
+            "of a group must make the same collective calls, in the same order."
+        ),
+        "no-network": (
+            "Rank {rank} tried to reach the network on line {line}. Runs have no network: put what "
+            "the program needs into the program itself."
         ),
         "rank-killed": "Rank {rank} was killed by signal {signal}.",
         "wall-limit": (
@@ -71,8 +77,8 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
             "before is kept. Print less, or only on rank 0."
         ),
         "trace-limit": (
-            "The run produced more than {limit_mib} MiB of trace; it was stopped. What came before "
-            "is kept. Train fewer steps."
+            "The run produced more trace than its limit of {limit_mib} MiB or {limit_events} "
+            "events and was stopped. What came before is kept. Train fewer steps."
         ),
         "deadlock": (
             "Rank {rank} waits in {op} on line {line}, but {missing} never joined it. At that "
@@ -82,8 +88,11 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
             "Rank {rank} made a system call that the sandbox forbids and was killed."
         ),
         "cuda-on-cpu-ranks": (
-            "Line {line} asks for a CUDA device, but these ranks run on CPU. Write the "
-            "device-neutral form instead: {suggestion}"
+            "Line {line} asks for a CUDA device, but these ranks run on CPU. Write `{suggestion}` "
+            "instead, with `{setup}` near the top."
+        ),
+        "cuda-call-on-cpu-ranks": (
+            "Line {line} calls CUDA, but these ranks run on CPU. Write `{suggestion}` instead."
         ),
         "engine-failure": "The engine failed; this is not your program's fault. Run it again.",
     }

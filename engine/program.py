@@ -24,6 +24,8 @@ class Limits:
     """Output of all ranks after which the run is stopped."""
     trace_bytes: int = 32 * MIB
     """Trace lines of all ranks after which the run is stopped."""
+    trace_events: int = 100_000
+    """Events of all ranks after which the run is stopped."""
     scratch_bytes: int = 64 * MIB
     scratch_inodes: int = 4096
     peer_grace_s: float = 2.0

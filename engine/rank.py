@@ -6,6 +6,7 @@ zygote, so everything up to the program's first line is already done when the pr
 
 import atexit
 import contextlib
+import dataclasses
 import faulthandler
 import fcntl
 import gc
@@ -29,7 +30,7 @@ from torch._C._distributed_c10d import TCPStore
 
 from engine import torch_cpu, tracers
 from engine.events import BegunReport, FailureReport, FinishedReport, Report
-from engine.failure import describe, trim
+from engine.failure import describe, exit_code, show
 from engine.program import Program
 from engine.sandbox import linux
 from engine.sandbox.init import RANK_FAILED, RankStart
@@ -39,6 +40,8 @@ from engine.sandbox.root import WORK
 from engine.wire import decode_program, encode
 
 TRACE_FD, STACK_FD, PROGRAM_FD = 3, 4, 5
+_NICENESS = 5
+"""Supervisors and the site go first, whatever ranks do with the processor."""
 _ABOVE_ALL = 600
 """Descriptors are moved up here first: dup2 onto 3 could overwrite one still needed."""
 
@@ -49,6 +52,7 @@ class _TracePipe:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_open = True
+        self._write = os.write  # the program may put something else there
         os.register_at_fork(after_in_child=self._close)  # a child's reports are not the rank's
 
     def report(self, report: Report) -> None:
@@ -56,7 +60,7 @@ class _TracePipe:
         with self._lock:
             try:
                 while line and self._is_open:
-                    line = line[os.write(TRACE_FD, line) :]
+                    line = line[self._write(TRACE_FD, line) :]
             except OSError:
                 self._is_open = False
 
@@ -88,12 +92,21 @@ def rank_main(warmed: Warmed, start: RankStart) -> NoReturn:
             engage(start.lock)
             linux.die_with_parent(signal.SIGKILL)  # a change of user id has cleared it
         program = _await_program()
+        os.nice(_NICENESS)
         apply_limits(program.limits, program.world_size)
     except (OSError, ValueError) as error:
         os.write(2, f"the engine could not start rank {start.rank}: {error}\n".encode())
         os._exit(RANK_FAILED)
-    _prepare_process(start, program)
-    os._exit(_run(program, warmed) & 0xFF)
+    leave = os._exit  # the program may put something else there
+    code = 1
+    try:
+        _prepare_process(start, program)
+        code = _run(program, warmed)
+    except BaseException:  # noqa: BLE001 - the program may have replaced anything that we call
+        code = 1
+    finally:
+        leave(code & 0xFF)
+    raise AssertionError("a rank outlived its end")
 
 
 def store_main(listening_fd: int, lock: Lock | None) -> NoReturn:
@@ -195,21 +208,22 @@ def _run(program: Program, warmed: Warmed) -> int:
     pipe = _TracePipe()
     traced = tracers.install(pipe.report, filename, warmed.interception)
     adapted = warmed.adaptations.begin(pipe.report, traced.line)
+    program = dataclasses.replace(program, source=program.source.removeprefix("\ufeff"))
     main = _make_main(program, filename)
     pipe.report(BegunReport(at_ns=time.monotonic_ns()))
     gc.enable()
     code = 0
     try:
-        exec(compile(program.source, filename, "exec", dont_inherit=True), main.__dict__)  # noqa: S102
+        code_object = compile(program.source, filename, "exec", dont_inherit=True)
+        exec(code_object, main.__dict__)  # noqa: S102 - that is what a rank is for
         pipe.report(FinishedReport(at_ns=time.monotonic_ns()))
     except SystemExit as error:
         pipe.report(FinishedReport(at_ns=time.monotonic_ns()))
-        code = _exit_code(error)
+        code = exit_code(error)
     except BaseException as error:  # noqa: BLE001 - whatever a program raises is an outcome
-        pipe.report(FailureReport(at_ns=time.monotonic_ns(), failure=describe(error, filename)))
-        shown = error.with_traceback(trim(error.__traceback__, filename))
-        sys.excepthook(type(shown), shown, shown.__traceback__)
         code = 1
+        pipe.report(FailureReport(at_ns=time.monotonic_ns(), failure=describe(error, filename)))
+        show(error, filename)
     code = _tear_down() or code
     # Destroying groups or __main__ may join threads that want the GIL: a false hang at exit.
     _keep(adapted, main)
@@ -238,13 +252,6 @@ def _is_engine_path(path: str) -> bool:
     return (Path(path) / "engine" / "rank.py").exists() and "-packages" not in path
 
 
-def _exit_code(error: SystemExit) -> int:
-    if error.code is None or isinstance(error.code, int):
-        return error.code or 0
-    print(error.code, file=sys.stderr)  # noqa: T201 - what Python itself does
-    return 1
-
-
 def _tear_down() -> int:
     """What the interpreter does at exit, up to the point where extensions are torn down."""
     code = 0
@@ -256,7 +263,8 @@ def _tear_down() -> int:
         code = 1
     for stream in (sys.stdout, sys.stderr):
         try:
-            stream.flush()
-        except (OSError, ValueError):
+            if stream is not None:
+                stream.flush()
+        except BaseException:  # noqa: BLE001 - the program may have put anything there
             code = code or 1
     return code

@@ -125,10 +125,10 @@ def _step(
 ) -> LayerStep:
     scopes: dict[str, dict[int, ChannelStatistics]] = {"local": {}, "global": {}}
     for rank in sorted({rank for rank, _, _ in found}):
-        local_count = found.get((rank, "local", "count"), (0.0,))[0]
+        local_count = (found.get((rank, "local", "count")) or (0.0,))[0]
         for scope, target in scopes.items():
             mean, var = found.get((rank, scope, "mean")), found.get((rank, scope, "var"))
-            if mean is not None and var is not None and len(mean) == len(var):
-                count = found.get((rank, scope, "count"), (local_count,))[0]
+            if mean and var and len(mean) == len(var):
+                count = (found.get((rank, scope, "count")) or (local_count,))[0]
                 target[rank] = ChannelStatistics(mean=mean, var=var, count=count)
     return LayerStep(module=module, index=index, local=scopes["local"], synced=scopes["global"])

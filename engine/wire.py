@@ -130,7 +130,7 @@ def _check_sizes(report: Report) -> None:
             _require(len(report.group_ranks) <= MAX_FRAMES, "too many ranks in a group")
         case StatisticReport():
             names, counts = (report.module,), (*counts, report.line)
-            _require(len(report.values) <= MAX_VALUES, "too many values")
+            _require(1 <= len(report.values) <= MAX_VALUES, "no values, or too many")
         case NoteReport():
             names = (report.code, *(v for v in report.args.values() if isinstance(v, str)))
             counts += (report.line, *(v for v in report.args.values() if isinstance(v, int)))

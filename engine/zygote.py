@@ -13,9 +13,9 @@ import os
 import signal
 import socket
 import sys
-from pathlib import Path
 from typing import NoReturn
 
+from engine.sandbox import linux
 from engine.sandbox.lock import Lock
 from engine.sandbox.root import plan_root
 from engine.sandbox.seccomp import build_filter
@@ -31,6 +31,7 @@ def main() -> NoReturn:
     control = socket.socket(fileno=int(sys.argv[1]))
     allow_unsandboxed = sys.argv[2] == "allow-unsandboxed"
     num_parked_ranks = int(sys.argv[3])
+    linux.take_image_name()
     found = probe()
     if found.tier == "open" and not allow_unsandboxed:
         _hello(control, found)
@@ -106,7 +107,6 @@ def _become_supervisor(
     ours.close()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
-    Path("/proc/self/comm").write_text("academy-superv", encoding="ascii")
     supervise(theirs, plan)
 
 

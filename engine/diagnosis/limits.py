@@ -34,6 +34,12 @@ def stopped_at_limit(case: Case) -> Diagnosis | None:
         case "output":
             return say("output-limit", {"limit_mib": limits.output_bytes // MIB})
         case "trace":
-            return say("trace-limit", {"limit_mib": limits.trace_bytes // MIB})
+            return say(
+                "trace-limit",
+                {
+                    "limit_mib": limits.trace_bytes // MIB,
+                    "limit_events": limits.trace_events,
+                },
+            )
         case _:
             return None

@@ -123,6 +123,7 @@ class _Init:
 
     def give_up_powers(self) -> None:
         if self.plan.lock:
+            linux.drop_bounding_set()
             if self.plan.lock.changes_user:
                 become_learner()
             linux.drop_capabilities()

@@ -28,9 +28,13 @@ MS_REC = 16384
 MS_PRIVATE = 1 << 18
 MNT_DETACH = 2
 
+IMAGE_NAME = "academy/rank"
+"""Name of the zygote and its forks. No executed file can have it: a file's name has no slash."""
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_CAPBSET_DROP = 24
+_PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT = 47
@@ -116,6 +120,12 @@ def die_with_parent(signal_number: int) -> None:
     _prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, signal_number)
 
 
+def take_image_name() -> None:
+    """Name this process, and so all that it forks, as one that shares the zygote's memory."""
+    name = ctypes.create_string_buffer(IMAGE_NAME.encode())
+    check(_libc().prctl(_PR_SET_NAME, name, 0, 0, 0), "PR_SET_NAME")
+
+
 def become_subreaper() -> None:
     """Adopt orphaned descendants, so that their end can be awaited and counted."""
     _prctl("PR_SET_CHILD_SUBREAPER", _PR_SET_CHILD_SUBREAPER, 1)
@@ -130,12 +140,17 @@ def set_no_new_privs() -> None:
     _prctl("PR_SET_NO_NEW_PRIVS", _PR_SET_NO_NEW_PRIVS, 1)
 
 
-def drop_capabilities() -> None:
-    """Give up all capabilities for good: bounding, ambient, effective, permitted, inheritable."""
+def drop_bounding_set() -> None:
+    """Make sure that no executed file can give capabilities back."""
     libc = _libc()
     for capability in range(64):
         if libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
             break  # either past the last capability, or there is no right to drop it
+
+
+def drop_capabilities() -> None:
+    """Give up all capabilities for good: ambient, effective, permitted, inheritable."""
+    libc = _libc()
     libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header = struct.pack("II", _CAP_VERSION_3, 0)
     syscall(_by_name("capset"), "capset", header, b"\0" * 24)
@@ -175,8 +190,11 @@ def write_text(path: str, text: str) -> None:
 
 
 def children_of(pid: int) -> list[int]:
-    """Direct children of a process's main thread; empty when it is gone."""
+    """Direct children of a process, whichever thread forked them; empty when it is gone."""
+    found: list[int] = []
     try:
-        return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += [int(p) for p in (task / "children").read_text().split()]
     except (OSError, ValueError):
-        return []
+        return found
+    return found

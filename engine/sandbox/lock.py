@@ -28,6 +28,7 @@ def become_learner() -> None:
 
 def engage(lock: Lock) -> None:
     """Lock this process. Raises: OSError when a layer cannot be put up (then nothing may run)."""
+    linux.drop_bounding_set()  # needs a capability that a change of user gives up
     if lock.changes_user:
         become_learner()
     linux.drop_capabilities()

@@ -29,7 +29,8 @@ LEARNER_ID = 1000
 """User and group id of ranks inside their user namespace."""
 WORK = "/work"
 SCRATCH = (WORK, "/tmp", "/dev/shm")  # noqa: S108 - paths inside the run's own root
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
+"""Not /dev/zero: mapping it shared is shared anonymous memory, which no rlimit counts."""
 
 _NEW_ROOT = "/mnt"
 _SYSTEM_LINKS = ("/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")

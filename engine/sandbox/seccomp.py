@@ -34,6 +34,8 @@ _FAMILIES = (1, 2, 10)  # unix, inet, inet6
 _AF_NETLINK, _NETLINK_ROUTE = 16, 0
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _MAP_SHARED_ANONYMOUS = 0x21
+_F_SETPIPE_SZ = 1031
+_PR_SET_NAME = 15
 
 _FALL_BACK = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
 
@@ -120,6 +122,9 @@ def _judged() -> list[_Judged]:
         _Judged(name="clone", body=_load_argument(0) + _unless(_JUMP_SET, _NAMESPACE_FLAGS)),
         _Judged(name="socket", body=_load_argument(0) + families + netlink),
         _Judged(name="ioctl", body=_load_argument(1) + _refuse_values((_TIOCSTI, _TIOCLINUX))),
+        _Judged(name="fcntl", body=_load_argument(1) + _refuse_values((_F_SETPIPE_SZ,))),
+        # The name tells the supervisor which processes still share the zygote's memory.
+        _Judged(name="prctl", body=_load_argument(0) + _refuse_values((_PR_SET_NAME,))),
         _Judged(name="prlimit64", body=_load_argument(0) + _only_if(_JUMP_EQUAL, 0)),
         _Judged(name="mmap", body=_load_argument(3) + shared),
     ]

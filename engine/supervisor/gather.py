@@ -36,7 +36,11 @@ from engine.wire import MAX_REPORT_BYTES, decode_report
 
 _MAX_PENDING = 10_000
 _MAX_STACK_BYTES = 64 * 1024
-_FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
+_MAX_NOTES = 32
+_MAX_DROPPED = 1000
+"""Malformed lines of a rank after which its trace is not read any more."""
+_ENGINE_NOTES = ("output-truncated", "events-dropped", "unsandboxed", "auto-took-cpu")
+_FRAME = re.compile(r'^  File "(.*)", line (\d{1,9}) in (.*)$', re.ASCII)
 
 
 @dataclass(slots=True)
@@ -49,6 +53,7 @@ class RankState:
     partial_line: bytearray = field(default_factory=bytearray)
     is_skipping_line: bool = False
     num_dropped: int = 0
+    num_notes: int = 0
     pending: dict[int, CollectiveReport] = field(default_factory=dict)
     failure: Failure | None = None
     has_begun: bool = False
@@ -69,6 +74,7 @@ class Gather:
         self.ranks = [RankState() for _ in range(world_size)]
         self.output_bytes = 0
         self.trace_bytes = 0
+        self.num_events = 0
         self.first_failed_rank: int | None = None
         self.is_hung = False
         """Set before a hung run is killed: the first death makes the others' calls end falsely."""
@@ -82,6 +88,12 @@ class Gather:
             for rank in range(world_size)
             for stream in ("stdout", "stderr")
         }
+
+    @property
+    def is_over_trace_limit(self) -> bool:
+        """Whether the run has produced more trace than it may."""
+        limits = self._limits
+        return self.trace_bytes > limits.trace_bytes or self.num_events > limits.trace_events
 
     # -------------------------------------------------------------- numbering
     def now_ns(self) -> int:
@@ -158,10 +170,15 @@ class Gather:
             state.num_dropped += 1
 
     def _line(self, rank: int, line: bytes) -> None:
+        state = self.ranks[rank]
+        if state.num_dropped >= _MAX_DROPPED or not line:
+            state.num_dropped += 1
+            return
+        self.num_events += 1
         try:
             self._report(rank, decode_report(line))
         except WireError:
-            self.ranks[rank].num_dropped += 1
+            state.num_dropped += 1
 
     def _report(self, rank: int, report: Report) -> None:
         state = self.ranks[rank]
@@ -180,8 +197,10 @@ class Gather:
             case StatisticReport():
                 self._send(self._statistic(rank, report))
             case NoteReport():
-                if report.code not in NOTES:
-                    raise WireError("an unknown note")
+                state.num_notes += 1
+                is_ranks = report.code in NOTES and report.code not in _ENGINE_NOTES
+                if not is_ranks or state.num_notes > _MAX_NOTES:
+                    raise WireError("not a note of a rank, or too many")
                 try:
                     self.note(rank, report.code, report.args, report.line)
                 except KeyError:

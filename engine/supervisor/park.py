@@ -46,9 +46,12 @@ def supervise(connection: socket.socket, plan: ParkPlan) -> NoReturn:
     try:
         parked = _park(plan, scratch)
         connection.sendall(b'{"parked":true}\n')
-        line = _read_program(connection)
+        line, rest = _read_program(connection)
         if line:
-            Watch(parked, decode_program(line), connection).run()
+            watch = Watch(parked, decode_program(line), connection)
+            if rest:
+                watch.kill("cancelled")  # the cancellation came along with the program
+            watch.run()
         else:
             os.kill(parked.init, signal.SIGKILL)
     except (EngineCrashed, WireError, OSError) as error:
@@ -107,12 +110,13 @@ def _read_line(descriptor: int) -> bytes:
     return bytes(line)
 
 
-def _read_program(connection: socket.socket) -> bytes:
-    """One line from the executor; empty when it hung up."""
+def _read_program(connection: socket.socket) -> tuple[bytes, bytes]:
+    """One line from the executor and what came after it; empty when it hung up."""
     received = bytearray()
-    while not received.endswith(b"\n"):
+    while b"\n" not in received:
         piece = connection.recv(1 << 16)
         if not piece or len(received) > _MAX_PROGRAM_BYTES:
-            return b""
+            return b"", b""
         received += piece
-    return bytes(received)
+    line, _, rest = bytes(received).partition(b"\n")
+    return line, rest

@@ -1,14 +1,17 @@
-"""Reads memory and CPU time of a run's processes from /proc. Standard library only.
+"""Reads memory and CPU time of a run's processes from /proc, and ends them.
 
 An unprivileged supervisor may not read its ranks' smaps, so memory is counted from `status`:
-max(0, RssAnon - what the zygote already had) + RssShmem, over everything below init.
+max(0, RssAnon - what the zygote already had) + RssShmem, over everything below init. A process that
+has executed another program shares nothing with the zygote, so nothing is taken off for it.
 """
 
+import contextlib
 import os
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.sandbox.linux import children_of
+from engine.sandbox.linux import IMAGE_NAME, children_of
 
 _MAX_PROCESSES = 512
 
@@ -24,7 +27,7 @@ class Usage:
 
 def own_anonymous_bytes() -> int:
     """RssAnon of this process: what every fork of it shares at first."""
-    return _status(os.getpid()).get("RssAnon", 0) * 1024
+    return _status(os.getpid()).anonymous_bytes
 
 
 def measure(init: int, base_bytes: int, rank_of_pid: dict[int, int]) -> Usage:
@@ -37,10 +40,10 @@ def measure(init: int, base_bytes: int, rank_of_pid: dict[int, int]) -> Usage:
         seen += 1
         status = _status(pid)
         if rank is None:
-            rank = rank_of_pid.get(status.get("NSpid", -1))
+            rank = rank_of_pid.get(status.inner_pid)
         todo += [(child, rank) for child in children_of(pid)]
-        held = max(0, status.get("RssAnon", 0) * 1024 - base_bytes)
-        held += status.get("RssShmem", 0) * 1024
+        shared_bytes = base_bytes if status.is_fork else 0
+        held = max(0, status.anonymous_bytes - shared_bytes) + status.shared_bytes
         usage.total_bytes += held
         usage.total_ticks += _ticks(pid)
         if rank is not None:
@@ -48,19 +51,34 @@ def measure(init: int, base_bytes: int, rank_of_pid: dict[int, int]) -> Usage:
     return usage
 
 
-def _status(pid: int) -> dict[str, int]:
-    """The last number of the lines that matter, in the units of the file (kB)."""
-    found = {}
+@dataclass(slots=True)
+class _Status:
+    """What /proc/PID/status says; zeros when the process is gone."""
+
+    is_fork: bool = False
+    """Whether it still runs the zygote's image and so shares its memory."""
+    anonymous_bytes: int = 0
+    shared_bytes: int = 0
+    inner_pid: int = -1
+
+
+def _status(pid: int) -> _Status:
+    found = _Status()
     try:
         text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return {}
+        return found
     for line in text.splitlines():
         name, _, rest = line.partition(":")
-        if name in ("RssAnon", "RssShmem"):
-            found[name] = int(rest.split()[0])
-        elif name == "NSpid":
-            found[name] = int(rest.split()[-1])
+        match name:
+            case "Name":
+                found.is_fork = rest.strip() == IMAGE_NAME
+            case "RssAnon":
+                found.anonymous_bytes = int(rest.split()[0]) * 1024
+            case "RssShmem":
+                found.shared_bytes = int(rest.split()[0]) * 1024
+            case "NSpid":
+                found.inner_pid = int(rest.split()[-1])
     return found
 
 
@@ -72,3 +90,11 @@ def _ticks(pid: int) -> int:
         return 0
     fields = text.rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
+
+
+def kill_descendants(pid: int) -> None:
+    """Kill everything below a process; needed only where no pid namespace holds it."""
+    for child in children_of(pid):
+        kill_descendants(child)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 from engine.events import Failure, Frame, LimitName, Outcome, RankEnd, Status
-from engine.sandbox.init import RANK_FAILED
 from engine.supervisor.gather import Gather, RankState
 
 Stop = Literal[
@@ -45,8 +44,8 @@ def judge(gather: Gather, stop: Stop | None, limit_cpu_s: int) -> tuple[Status, 
         return _BY_STOP[stop], _LIMITS.get(stop)
     if all(state.exit == 0 for state in gather.ranks):
         return "ok", None
-    if any(state.exit == RANK_FAILED and not state.has_begun for state in gather.ranks):
-        return "engine_failure", None
+    if any(state.has_ended and not state.has_begun for state in gather.ranks):
+        return "engine_failure", None  # it died before the program's first line
     if any(state.exit == -signal.SIGSYS for state in gather.ranks):
         return "sandbox_violation", None
     if any(_used_up_cpu(state, limit_cpu_s) for state in gather.ranks):
@@ -87,8 +86,13 @@ def is_deadlock(gather: Gather, filename: str, lines: Sequence[str]) -> bool:
     if not any_waits(gather):
         return False
     for rank, state in enumerate(gather.ranks):
-        own = learner_frames(gather.frames(rank), filename)
-        if state.has_ended or state.pending or not own:
+        if state.has_ended or state.pending:
+            continue
+        frames = gather.frames(rank)
+        if not frames and not state.has_finished:
+            return False  # no dump came: nothing is known of this rank
+        own = learner_frames(frames, filename)
+        if not own:
             continue
         line = lines[own[0].line - 1] if 0 < own[0].line <= len(lines) else ""
         if _SLEEP.search(line):

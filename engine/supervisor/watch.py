@@ -19,11 +19,12 @@ from engine.sandbox.linux import children_of
 from engine.supervisor.gather import Gather
 from engine.supervisor.handover import Parked, cpu_s, hand_over
 from engine.supervisor.link import Link
-from engine.supervisor.proc import measure, own_anonymous_bytes
+from engine.supervisor.proc import kill_descendants, measure, own_anonymous_bytes
 from engine.supervisor.verdict import Stop, is_deadlock, make_outcome
 
 _READ_BYTES = 1 << 16
 _TICK_S = 0.05
+_LAST_BYTES = 128 * 1024
 _STACK_PATIENCE_S = 0.25
 _DRAIN_LIMIT_S = 10.0
 _IDLE_TICKS_PER_S = 5
@@ -155,7 +156,7 @@ class Watch:
                 self.hear_init(data)
         if self.gather.output_bytes > self.limits.output_bytes:
             self.kill("output")
-        elif self.gather.trace_bytes > self.limits.trace_bytes:
+        elif self.gather.is_over_trace_limit:
             self.kill("trace")
 
     def hear_executor(self, descriptor: int) -> None:
@@ -198,8 +199,9 @@ class Watch:
     def check(self, now_s: float) -> None:
         if self.stacks_due_s is not None and now_s >= self.stacks_due_s:
             self.stacks_due_s = None
-            if self.after_stacks:
-                self.after_stacks()
+            then, self.after_stacks = self.after_stacks, None
+            if then:
+                then()
         if self.grace_end_s is not None and now_s >= self.grace_end_s:
             self.grace_end_s = None
             self.kill("peer")
@@ -222,7 +224,11 @@ class Watch:
         moved = usage.total_ticks - ticks > _IDLE_TICKS_PER_S * max(now_s - since_s, 1.0)
         if moved or self.last_activity_s > since_s:
             self.idle_from = (max(now_s, self.last_activity_s), usage.total_ticks)
-        elif now_s - since_s > self.limits.stall_s and len(self.gather.ranks) > 1:
+        elif (
+            now_s - since_s > self.limits.stall_s
+            and len(self.gather.ranks) > 1
+            and self.after_stacks is None
+        ):
             self.idle_from = (now_s, usage.total_ticks)
             self.ask_for_stacks(self.kill_if_hung)
 
@@ -246,7 +252,7 @@ class Watch:
         self.gather.is_hung |= why in ("stall", "wall")
         self.grace_end_s = None
         if not self.parked.is_walled:
-            self.kill_descendants(self.parked.init)
+            kill_descendants(self.parked.init)
         self.signal_init(signal.SIGKILL)
 
     def signal_init(self, number: signal.Signals) -> None:
@@ -257,21 +263,13 @@ class Watch:
         except ProcessLookupError:
             self.init_is_gone = True
 
-    def kill_descendants(self, pid: int) -> None:
-        for child in children_of(pid):
-            self.kill_descendants(child)
-            try:
-                os.kill(child, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-
     # -------------------------------------------------------------- the end
     def reap(self) -> None:
         """Wait for init; without a pid namespace, also end what it left to this subreaper."""
         os.waitpid(self.parked.init, 0)
         while left := children_of(os.getpid()):
             for child in left:
-                self.kill_descendants(child)
+                kill_descendants(child)
                 try:
                     os.kill(child, signal.SIGKILL)
                     os.waitpid(child, 0)
@@ -283,7 +281,9 @@ class Watch:
         for descriptor, source in list(self.sources.items()):
             if source.kind in ("init", "executor"):
                 continue
-            while descriptor in self.sources:
+            # What a killed run still had in its pipes may be as much as it wanted: a little counts.
+            left_bytes = _LAST_BYTES if self.stop else None
+            while descriptor in self.sources and (left_bytes is None or left_bytes > 0):
                 try:
                     data = os.read(descriptor, _READ_BYTES)
                 except BlockingIOError:
@@ -291,6 +291,7 @@ class Watch:
                 if not data:
                     break
                 self.feed(source, data)
+                left_bytes = None if left_bytes is None else left_bytes - len(data)
         self.gather.finish()
 
     def send_outcome(self) -> None:
