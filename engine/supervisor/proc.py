@@ -23,6 +23,8 @@ class Usage:
     rank_bytes: dict[int, int] = field(default_factory=dict)
     total_bytes: int = 0
     total_ticks: int = 0
+    is_runnable: bool = False
+    """Whether a process wants the processor: on a busy machine it may just not have got it."""
 
 
 def own_anonymous_bytes() -> int:
@@ -45,7 +47,9 @@ def measure(init: int, base_bytes: int, rank_of_pid: dict[int, int]) -> Usage:
         shared_bytes = base_bytes if status.is_fork else 0
         held = max(0, status.anonymous_bytes - shared_bytes) + status.shared_bytes
         usage.total_bytes += held
-        usage.total_ticks += _ticks(pid)
+        ticks, state = _ticks_and_state(pid)
+        usage.total_ticks += ticks
+        usage.is_runnable |= state in "RD"
         if rank is not None:
             usage.rank_bytes[rank] = usage.rank_bytes.get(rank, 0) + held
     return usage
@@ -82,14 +86,14 @@ def _status(pid: int) -> _Status:
     return found
 
 
-def _ticks(pid: int) -> int:
-    """User and system time of a process in clock ticks."""
+def _ticks_and_state(pid: int) -> tuple[int, str]:
+    """User and system time of a process in clock ticks, and its main thread's state."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return 0
+        return 0, "X"
     fields = text.rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
+    return int(fields[11]) + int(fields[12]), fields[0]
 
 
 def kill_descendants(pid: int) -> None:

@@ -222,7 +222,7 @@ class Watch:
             self.kill("memory")
         since_s, ticks = self.idle_from
         moved = usage.total_ticks - ticks > _IDLE_TICKS_PER_S * max(now_s - since_s, 1.0)
-        if moved or self.last_activity_s > since_s:
+        if moved or usage.is_runnable or self.last_activity_s > since_s:
             self.idle_from = (max(now_s, self.last_activity_s), usage.total_ticks)
         elif (
             now_s - since_s > self.limits.stall_s
