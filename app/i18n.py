@@ -22,7 +22,7 @@ LANGUAGES: tuple[Language, ...] = get_args(Language)
 DEFAULT_LANGUAGE: Language = "en"
 LOCALE_FOLDER = Path(__file__).parent / "locale"
 _MAX_HEADER_CHARACTERS = 1000
-_PHRASE_ARGS = ("where", "missing", "op")
+_PHRASE_ARGS = ("where", "missing", "op", "who", "waiting")
 
 LANGUAGE_NAMES: Mapping[Language, str] = {"ja": "日本語", "en": "English"}
 

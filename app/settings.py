@@ -46,6 +46,8 @@ class Settings(BaseSettings):
     queue_wait_s: float = Field(default=600.0, gt=0)
     """After this long in the queue a run is given up."""
     allow_unsandboxed: bool = False
+    lessons_dir: Path | None = None
+    """Folder of courses and lessons; None: those that came with the package."""
     content_dir: Path | None = None
     """Folder with templates, static and lessons; None: those that came with the package."""
 
@@ -73,6 +75,11 @@ class Settings(BaseSettings):
             return self.content_dir
         packed = Path(__file__).parent / "_data"
         return packed if packed.is_dir() else Path(__file__).parent.parent
+
+    @property
+    def lessons(self) -> Path:
+        """Folder that holds courses and lessons."""
+        return self.lessons_dir or self.content / "lessons"
 
     def make_data_dir(self) -> None:
         """Create the data folder, readable by its owner only. Raises: OSError."""

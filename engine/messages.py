@@ -52,8 +52,8 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
         "exception-outside": "Rank {rank} raised {type}: {detail}",
         "rank-exited": "Rank {rank} ended with exit code {exit}.",
         "left-early": (
-            "{who} ended without joining {op} on line {line}, where {waiting} waited. Every rank "
-            "of a group must make the same collective calls, in the same order."
+            "On line {line}, {waiting} waited in {op}, but {who} ended without joining it. Every "
+            "rank of a group must make the same collective calls, in the same order."
         ),
         "no-network": (
             "Rank {rank} tried to reach the network on line {line}. Runs have no network: put what "

@@ -71,14 +71,24 @@ def serve(
     data_dir: Annotated[
         Path | None, typer.Option(help="Folder of the database and the secret key.")
     ] = None,
+    lessons: Annotated[
+        Path | None, typer.Option(help="Folder of courses and lessons to serve.")
+    ] = None,
     allow_unsandboxed: Annotated[
         bool, typer.Option("--allow-unsandboxed", help=UNSANDBOXED_HELP)
     ] = False,
 ) -> None:
     """Serve the site."""
-    from app.cli.serve import serve_site
+    from app.cli.serve import Choice, serve_site
 
-    raise typer.Exit(serve_site(host, port, data_dir, allow_unsandboxed=allow_unsandboxed))
+    choice = Choice(
+        host=host,
+        port=port,
+        data_dir=data_dir,
+        lessons_dir=lessons,
+        allow_unsandboxed=allow_unsandboxed or None,
+    )
+    raise typer.Exit(serve_site(choice))
 
 
 @lessons_app.command("check")

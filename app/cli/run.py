@@ -58,16 +58,27 @@ def carry_out(request: Request) -> int:
         print(f"academy run: {error}", file=sys.stderr)  # noqa: T201
         return BAD_ARGUMENTS
     except BrokenPipeError:  # the reader has seen enough; the run was stopped
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()
         return PROGRAM_FAILED
+    except OSError as error:  # a full disk, say
+        _discard_stdout()
+        print(f"academy run: cannot write: {error.strerror}", file=sys.stderr)  # noqa: T201
+        return ENGINE_FAILED
+
+
+def _discard_stdout() -> None:
+    """Leave nothing that the interpreter would try to write at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def read_program(request: Request) -> Program:
     """The program that the arguments name. Raises: BadArguments."""
     try:
-        if request.file.stat().st_size > MAX_SOURCE_BYTES:
+        with request.file.open("rb") as file:
+            raw = file.read(MAX_SOURCE_BYTES + 1)  # a device has no size and no end
+        if len(raw) > MAX_SOURCE_BYTES:
             raise BadArguments(f"{request.file} is larger than {MAX_SOURCE_BYTES // 1024} KiB")
-        source = request.file.read_bytes().decode("utf-8-sig")
+        source = raw.decode("utf-8-sig")
     except OSError as error:
         raise BadArguments(f"cannot read {request.file}: {error.strerror}") from None
     except UnicodeDecodeError as error:

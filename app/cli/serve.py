@@ -3,10 +3,12 @@
 import asyncio
 import errno
 import fcntl
+import os
 import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -32,13 +34,23 @@ class CannotServe(Exception):
     """What is wrong, in a sentence that says what to do."""
 
 
-def serve_site(
-    host: str | None, port: int | None, data_dir: Path | None, *, allow_unsandboxed: bool
-) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What the command line says; None leaves a setting to the environment or its default."""
+
+    host: str | None
+    port: int | None
+    data_dir: Path | None
+    lessons_dir: Path | None
+    allow_unsandboxed: bool | None
+
+
+def serve_site(choice: Choice) -> int:
     """Serve until a signal comes; the exit code."""
+    os.umask(0o077)  # the database and the key are this user's only
     console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
     try:
-        settings = _settings(host, port, data_dir, allow_unsandboxed=allow_unsandboxed)
+        settings = _settings(choice)
     except ValidationError as error:
         for item in error.errors(include_url=False):
             console.print(f"academy serve: {'.'.join(map(str, item['loc']))}: {item['msg']}")
@@ -61,20 +73,9 @@ def serve_site(
     return 0
 
 
-def _settings(
-    host: str | None, port: int | None, data_dir: Path | None, *, allow_unsandboxed: bool
-) -> Settings:
-    settings = Settings()
-    given: dict[str, str | int | Path | bool] = {}
-    if host is not None:
-        given["host"] = host
-    if port is not None:
-        given["port"] = port
-    if data_dir is not None:
-        given["data_dir"] = data_dir
-    if allow_unsandboxed:
-        given["allow_unsandboxed"] = True
-    return Settings.model_validate({**settings.model_dump(), **given})
+def _settings(choice: Choice) -> Settings:
+    given = {key: value for key, value in asdict(choice).items() if value is not None}
+    return Settings.model_validate({**Settings().model_dump(), **given})
 
 
 @contextmanager

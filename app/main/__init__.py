@@ -32,9 +32,9 @@ from app.routes.guard import BodyLimit, CrossSiteGuard, SecurityHeaders
 from app.routes.render import Templates
 from app.routes.site import CellRefused, Site, is_htmx
 from app.routes.views import respond
-from app.runs import RunNotFound, RunPolicy, RunService, TooManyRuns
+from app.runs import QueueFull, RunNotFound, RunPolicy, RunService, TooManyRuns
 from app.settings import Settings
-from app.store import EventWriter, Learning, RunStore, StoreError, open_database
+from app.store import DraftConflict, EventWriter, Learning, RunStore, StoreError, open_database
 from engine.errors import EngineError
 from engine.executor import Executor
 from engine.executor.local import LocalExecutor
@@ -49,7 +49,7 @@ DESCRIPTION = (
 
 def create_app(settings: Settings, executor: Executor | None = None) -> FastAPI:
     """The web application. Raises: LessonErrors, OSError."""
-    catalogue = load_catalogue(settings.content / "lessons")
+    catalogue = load_catalogue(settings.lessons)
     app = Academy(
         title="Deep Learning Academy",
         description=DESCRIPTION,
@@ -154,6 +154,7 @@ def _add_handlers(app: FastAPI) -> None:
         NotFound,
         RunNotFound,
         TooManyRuns,
+        QueueFull,
         EngineError,
         StoreError,
         Exception,
@@ -194,7 +195,8 @@ async def _answer_in_cell(request: Request, error: Exception) -> Response:
     site: Site = request.app.state.site
     language = _language(request)
     problem = explain(error.cause, request, site.translations[language])
-    view = replace(error.view, error=problem.detail)
+    is_conflict = isinstance(error.cause, DraftConflict)
+    view = replace(error.view, error=problem.detail, is_conflict=is_conflict)
     return await respond(site, request, language, error.template, view, problem.status_code)
 
 

@@ -10,7 +10,7 @@ from app.i18n import Translations
 from app.lessons import NotFound
 from app.routes.site import BadCellForm
 from app.routes.views import engine_problem_text
-from app.runs import RunNotFound, TooManyRuns
+from app.runs import QueueFull, RunNotFound, TooManyRuns
 from app.store import DraftConflict, StoreError
 from engine.errors import DeviceUnavailable, EngineCrashed, EngineError, SandboxUnavailable
 
@@ -72,6 +72,8 @@ def _explain_ours(error: Exception, translations: Translations) -> tuple[int, st
                 "Stop one, or wait until it ends."
             )
             return 429, said % {"limit": error.limit}
+        case QueueFull():
+            return 503, _("Very many runs are waiting. Try again in a minute.")
         case DeviceUnavailable():
             return 422, _("This site has no GPU for runs. Choose the device auto or cpu.")
         case SandboxUnavailable() | EngineCrashed():

@@ -122,7 +122,7 @@ class LayerPanel:
     num_steps: int
     statistic: Literal["mean", "var"]
     is_synced: bool
-    """Whether every rank normalised with synchronised values."""
+    """Whether every rank normalised with synchronized values."""
     agree: bool
     """Whether all ranks used the global batch's values, up to the rounding of float32."""
     is_finite: bool
@@ -239,6 +239,8 @@ class CellView:
     wall_limit_s: float = Limits().wall_s
     error: str | None = None
     """Why the last request on this cell was refused, in the page's language."""
+    is_conflict: bool = False
+    """It was refused because another page has kept a newer draft."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Batch-norm statistics as a figure: what each rank normalised with, beside the global batch.
+"""Batch-norm statistics as a figure: what each rank normalized with, beside the global batch.
 
 Owns LayerPanel and the figure's geometry. May import contexts and the engine's trace.
 Shape legend: [C] channels. Lengths are SVG user units.

@@ -112,20 +112,28 @@ def num_events(trace: Trace) -> int:
 def _notes(notes: Iterable[Note], translations: Translations) -> tuple[NoteView, ...]:
     """Say each note once: the words of the first rank, and which ranks reported it.
 
-    A note whose arguments name its rank is about that rank only and stands alone.
+    A note whose arguments name its rank is merged only with those that differ by nothing else.
     """
-    found: dict[tuple[str, Arg], list[Note]] = {}
-    for note in sorted(notes, key=lambda note: note.rank):
-        found.setdefault((note.code, note.args.get("rank")), []).append(note)
+    found: dict[tuple[str, frozenset[tuple[str, Arg]]], list[Note]] = {}
+    for note in sorted(notes, key=_rank_meant):
+        others = frozenset(item for item in note.args.items() if item[0] != "rank")
+        key = (note.code, others if "rank" in note.args else frozenset())
+        found.setdefault(key, []).append(note)
     views = []
     for (code, _), same in found.items():
         text = _sentence(translations, NOTES, same[0])
-        ranks = {note.rank for note in same} - {-1}
-        alike = {n.rank for n in same if _sentence(translations, NOTES, n) == text} - {-1}
+        ranks = {_rank_meant(note) for note in same} - {-1}
+        alike = {_rank_meant(n) for n in same if _sentence(translations, NOTES, n) == text} - {-1}
         views.append(
             NoteView(code=code, text=text, ranks=tuple(sorted(ranks)), num_alike=len(ranks - alike))
         )
     return tuple(views)
+
+
+def _rank_meant(note: Note) -> int:
+    """The rank that a note is about: its arguments know better than who sent it."""
+    rank = note.args.get("rank")
+    return rank if isinstance(rank, int) else note.rank
 
 
 def _diagnosis(

@@ -22,7 +22,7 @@ EXAMPLE = "import torch.distributed as dist\ndist.init_process_group()\nprint(di
 class RunRequest(BaseModel):
     """A torchrun program to run."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     source: str = Field(
         description=f"Python source, at most {MAX_SOURCE_BYTES} bytes.", examples=[EXAMPLE]

@@ -10,6 +10,8 @@ from app.routes.site import BadCellForm
 from app.store import Draft
 from engine.program import MAX_SOURCE_BYTES, Program
 
+_MAX_DIGITS = 3
+
 CodeField = Annotated[str, Form()]
 RanksField = Annotated[str, Form()]
 RevisionField = Annotated[int, Form(ge=0)]
@@ -24,7 +26,8 @@ def read_draft(
     problem = source_problem(source, translations)
     if problem is not None:
         raise BadCellForm(problem)
-    if not ranks.isdecimal() or not cell.ranks.min <= int(ranks[:9]) <= cell.ranks.max:
+    is_number = ranks.isascii() and ranks.isdecimal() and len(ranks) <= _MAX_DIGITS
+    if not is_number or not cell.ranks.min <= int(ranks) <= cell.ranks.max:
         said = translations.gettext("Choose from %(least)s to %(most)s ranks.")
         raise BadCellForm(said % {"least": cell.ranks.min, "most": cell.ranks.max})
     return Draft(code=source, ranks=int(ranks), revision=revision)

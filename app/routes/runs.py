@@ -19,10 +19,10 @@ from app.routes.forms import (
     program_of,
     read_draft,
 )
-from app.routes.site import BadCellForm, CellRefused, LearnerOf, Site, SiteOf, is_htmx
+from app.routes.site import BadCellForm, CellRefused, LearnerOf, OwnerOf, Site, SiteOf, is_htmx
 from app.routes.stream import SEND_DEADLINE_S, position_of
 from app.routes.views import respond, site_context, view_of_cell, view_of_run
-from app.runs import NewRun, Owner, Snapshot, Step, TooManyRuns
+from app.runs import NewRun, QueueFull, Snapshot, Step, TooManyRuns
 from app.store import Draft, DraftConflict, StoreError
 from engine.errors import EngineError
 
@@ -36,6 +36,7 @@ async def start(
     request: Request,
     site: SiteOf,
     learner: LearnerOf,
+    owner: OwnerOf,
     language: Language,
     lesson_id: str,
     cell_id: str,
@@ -50,8 +51,8 @@ async def start(
         draft = read_draft(cell, code, ranks, revision or 0, site.translations[language])
         await _keep(site, learner.id, lesson, cell, draft, force=revision is None)
         new = NewRun(program=program_of(draft, cell), lesson_id=lesson.id, cell_id=cell.id)
-        run_id = await site.runs.start(Owner(learner_id=learner.id, key=learner.id), new)
-    except (BadCellForm, TooManyRuns, EngineError, StoreError) as error:
+        run_id = await site.runs.start(owner, new)
+    except (BadCellForm, TooManyRuns, QueueFull, EngineError, StoreError) as error:
         state = await site.progress.of_cell(learner.id, lesson.id, cell)
         view = await view_of_cell(site, language, lesson, cell, state, None)
         raise CellRefused(view, "_cell_error.html", error) from error

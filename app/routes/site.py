@@ -71,14 +71,21 @@ def get_learner(request: Request, site: SiteOf) -> Learner:
 LearnerOf = Annotated[Learner, Depends(get_learner)]
 
 
-def get_api_owner(request: Request, learner: LearnerOf) -> Owner:
-    """Whose run an API request starts: without a cookie nobody's, counted by address."""
-    if not learner.is_new:
-        return Owner(learner_id=learner.id, key=learner.id)
+def get_owner(request: Request, learner: LearnerOf) -> Owner:
+    """Whose run a request starts; who sends no cookie is counted by address, lest a limit per
+    learner be evaded by being a new one each time."""
     address = request.client.host if request.client else "unknown"
-    return Owner(learner_id=None, key=f"address {address}")
+    key = f"address {address}" if learner.is_new else learner.id
+    return Owner(learner_id=learner.id, key=key)
 
 
+def get_api_owner(request: Request, learner: LearnerOf) -> Owner:
+    """Whose run an API request starts: without a cookie nobody's."""
+    owner = get_owner(request, learner)
+    return Owner(learner_id=None, key=owner.key) if learner.is_new else owner
+
+
+OwnerOf = Annotated[Owner, Depends(get_owner)]
 ApiOwnerOf = Annotated[Owner, Depends(get_api_owner)]
 
 

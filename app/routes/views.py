@@ -110,5 +110,5 @@ def view_of_check(
         check=check,
         choices=check.shown_choices(),
         given=dict(given or {}),
-        verdict=grade(check, given, language) if given else None,
+        verdict=grade(check, given, language) if given is not None else None,
     )

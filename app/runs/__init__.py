@@ -4,13 +4,14 @@ May import store and the engine's seam and leaves. A run lives by itself: connec
 """
 
 from app.runs.live import LiveRun, RunRecord, Snapshot, Step
-from app.runs.requests import NewRun, Owner, RunNotFound, RunPolicy, TooManyRuns
+from app.runs.requests import NewRun, Owner, QueueFull, RunNotFound, RunPolicy, TooManyRuns
 from app.runs.service import RunService
 
 __all__ = [
     "LiveRun",
     "NewRun",
     "Owner",
+    "QueueFull",
     "RunNotFound",
     "RunPolicy",
     "RunRecord",

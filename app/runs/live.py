@@ -1,12 +1,15 @@
 """One run in memory: its events, their fold, and waking those who follow it."""
 
 import asyncio
+import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from app.runs.requests import NewRun, Owner
 from app.store import RunRow
+from app.store.tables import now
 from engine.events import Collective, Diagnosis, Event, Outcome, Output, Started, Status
 from engine.messages import DIAGNOSES
 from engine.trace import Trace, fold
@@ -115,6 +118,10 @@ class LiveRun:
         except TimeoutError:
             return
 
+    def is_of(self, new: NewRun) -> bool:
+        """Whether it runs the cell that the new run is of."""
+        return (self.row.lesson_id, self.row.cell_id) == (new.lesson_id, new.cell_id)
+
     def snapshot(self) -> Snapshot:
         """The run at this moment."""
         trace = self._trace
@@ -184,3 +191,18 @@ class LiveRun:
         if self._started_at_s is not None:
             return time.monotonic() - self._started_at_s
         return self.events[-1].at_ns / 1e9 if self.events else 0.0
+
+
+def new_row(owner: Owner, new: NewRun) -> RunRow:
+    """The record of a run that starts now."""
+    return RunRow(
+        id=secrets.token_hex(16),
+        learner_id=owner.learner_id,
+        lesson_id=new.lesson_id,
+        cell_id=new.cell_id,
+        source=new.program.source,
+        world_size=new.program.world_size,
+        device=new.program.device,
+        wall_limit_s=new.program.limits.wall_s,
+        created_at=now(),
+    )

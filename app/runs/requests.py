@@ -17,6 +17,10 @@ class TooManyRuns(Exception):
         self.limit = limit
 
 
+class QueueFull(Exception):
+    """As many runs wait as may."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
     """Whose run it is; without a learner whoever knows the run's id may see it."""
@@ -41,3 +45,5 @@ class RunPolicy:
 
     runs_per_learner: int = 3
     queue_wait_s: float = 600.0
+    max_waiting: int = 200
+    """Runs that may wait for a slot, of all learners together."""

@@ -2,18 +2,23 @@
 
 import asyncio
 import logging
-import secrets
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from app.runs.archive import Archive
-from app.runs.live import LiveRun, Snapshot, Step
-from app.runs.requests import NewRun, Owner, RunNotFound, RunPolicy, TooManyRuns
+from app.runs.live import LiveRun, Snapshot, Step, new_row
+from app.runs.requests import (
+    NewRun,
+    Owner,
+    QueueFull,
+    RunNotFound,
+    RunPolicy,
+    TooManyRuns,
+)
 from app.runs.warmup import Warmup
 from app.store import EventWriter, RunRow, RunStore, StoreError
 from app.store.runs import EventRow, run_end
-from app.store.tables import now
 from engine.errors import EngineCrashed, EngineError
 from engine.events import Event, Outcome
 from engine.executor import Executor, Queued, RunRef, StreamItem
@@ -25,6 +30,7 @@ BEAT_S = 15.0
 """How long a follower waits before it looks again by itself."""
 MAX_PAUSE_S = 2.0
 SUBMIT_DEADLINE_S = 10.0
+WARMUP_PATIENCE_S = 0.2
 CANCEL_DEADLINE_S = 5.0
 CLOSE_DEADLINE_S = 2.0
 TEARDOWN_S = 15.0
@@ -66,26 +72,34 @@ class RunService:
     async def start(self, owner: Owner, new: NewRun) -> str:
         """Start a run; its id. An earlier run of the same cell that still goes is cancelled.
 
-        Raises: TooManyRuns, SandboxUnavailable, DeviceUnavailable, EngineCrashed, StoreError.
+        While the engine still warms up the run waits for it, not the learner's request.
+
+        Raises: TooManyRuns, QueueFull, EngineError, StoreError.
         """
         going = [
             run
             for run in self._live.values()
             if run.owner_key == owner.key and not run.has_ended and not run.cancel_requested
         ]
-        replaced = [run for run in going if new.cell_id and _cell(run) == _cell_of(new)]
+        replaced = [run for run in going if new.cell_id and run.is_of(new)]
         if len(going) - len(replaced) >= self._policy.runs_per_learner:
             raise TooManyRuns(self._policy.runs_per_learner)
-        live = LiveRun(_new_row(owner, new), owner.key)
+        if sum(run.started_at_s is None for run in self._live.values()) >= self._policy.max_waiting:
+            raise QueueFull
+        live = LiveRun(new_row(owner, new), owner.key)
         self._live[live.row.id] = live  # before any await: two requests at once count each other
         try:
             for run in replaced:
                 await self._cancel(run)
-            await self._submit(live, new.program)
+            is_late = not await self.warmup.settles_within(WARMUP_PATIENCE_S)
+            if not is_late:
+                await self._hand_over(live, new.program)
+            await self._insert(live)
         except BaseException:
             del self._live[live.row.id]
             raise
-        task = asyncio.create_task(self._drive(live), name=f"run-{live.row.id}")
+        late = new.program if is_late else None
+        task = asyncio.create_task(self._drive(live, late), name=f"run-{live.row.id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return live.row.id
@@ -140,26 +154,35 @@ class RunService:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # -------------------------------------------------------------- one run
-    async def _submit(self, live: LiveRun, program: Program) -> None:
+    async def _hand_over(self, live: LiveRun, program: Program) -> None:
+        """Give the program to the engine. Raises: EngineError."""
         await self.warmup.ready()
-        ref = RunRef(run_id=live.row.id)
         try:
             async with asyncio.timeout(SUBMIT_DEADLINE_S):
-                await self._executor.submit(program, ref)
+                await self._executor.submit(program, RunRef(run_id=live.row.id))
         except TimeoutError:
             raise EngineCrashed("the engine took no run in time") from None
+        if live.cancel_requested:  # while it was on its way to the engine
+            await self._stop(live, CANCEL_DEADLINE_S)
+
+    async def _insert(self, live: LiveRun) -> None:
         try:
             await self._store.insert(live.row)
         except BaseException:
             await self._stop(live, CANCEL_DEADLINE_S)
             raise
-        if live.cancel_requested:  # while it was on its way to the engine
+        if live.cancel_requested:
             await self._stop(live, CANCEL_DEADLINE_S)
 
-    async def _drive(self, live: LiveRun) -> None:
-        """Follow the run to its outcome, whatever happens to the engine."""
+    async def _drive(self, live: LiveRun, late: Program | None) -> None:
+        """Follow the run to its outcome, whatever happens to the engine.
+
+        `late` is its program when the engine has not got it yet.
+        """
         outcome = live.failure()
         try:
+            if late is not None:
+                await self._hand_over(live, late)
             outcome = await self._consume(live)
         except (EngineError, StoreError, TimeoutError):
             _log.exception("run failed in the engine", extra={"run_id": live.row.id})
@@ -273,25 +296,3 @@ class RunService:
                 if live.has_ended:
                     return
                 await live.changed(version, BEAT_S)
-
-
-def _new_row(owner: Owner, new: NewRun) -> RunRow:
-    return RunRow(
-        id=secrets.token_hex(16),
-        learner_id=owner.learner_id,
-        lesson_id=new.lesson_id,
-        cell_id=new.cell_id,
-        source=new.program.source,
-        world_size=new.program.world_size,
-        device=new.program.device,
-        wall_limit_s=new.program.limits.wall_s,
-        created_at=now(),
-    )
-
-
-def _cell(run: LiveRun) -> tuple[str | None, str | None]:
-    return run.row.lesson_id, run.row.cell_id
-
-
-def _cell_of(new: NewRun) -> tuple[str | None, str | None]:
-    return new.lesson_id, new.cell_id

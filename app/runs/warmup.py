@@ -20,6 +20,13 @@ class Warmup:
         self.problem: SandboxUnavailable | EngineCrashed | None = None
         """Why runs cannot start; None while warming up and when all is well."""
 
+    async def settles_within(self, limit_s: float) -> bool:
+        """Whether it is known, in time, if runs can start."""
+        self.begin()
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=limit_s)
+        return self._task is not None and self._task.done()
+
     def begin(self) -> None:
         """Start the engine in the background, once; again after it failed."""
         if self._task is None or (self._task.done() and self.problem is not None):

@@ -26,7 +26,7 @@ def left_early(case: Case) -> Diagnosis | None:
         return None
     waiting = [end.rank for end in failed]
     args: Args = {
-        "who": _name(ended).capitalize(),
+        "who": _name(ended),
         "op": _op_at(case, first.rank, failure.line),
         "line": failure.line,
         "waiting": _name(waiting),

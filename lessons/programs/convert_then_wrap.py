@@ -1,4 +1,4 @@
-"""Convert first, wrap second: two training steps with SyncBatchNorm inside DDP."""
+"""Convert first, wrap second: SyncBatchNorm inside DDP."""
 
 import os
 
@@ -12,12 +12,13 @@ rank = dist.get_rank()
 local_rank = int(os.environ["LOCAL_RANK"])
 
 torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1))
+layers = [nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU()]
+model = nn.Sequential(*layers, nn.Linear(8, 1))
 model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
 model = DDP(model, device_ids=[local_rank])
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-torch.manual_seed(rank)  # from here on every rank draws its own samples
+torch.manual_seed(rank)  # every rank has its own samples
 x = torch.randn(2, 4)
 for step in range(2):
     loss = (model(x) - x.sum(dim=1, keepdim=True)).square().mean()
@@ -26,8 +27,8 @@ for step in range(2):
     optimizer.step()
     print(f"rank {rank} step {step}: loss {loss.item():.3f}")
 
-# Equal copies have equal sums: compare this line across the ranks.
+# Equal copies have equal sums: compare the ranks.
 total = sum(parameter.double().sum().item() for parameter in model.parameters())
-print(f"rank {rank}: the parameters sum to {total:.6f}")
+print(f"rank {rank}: parameters sum to {total:.6f}")
 
 dist.destroy_process_group()

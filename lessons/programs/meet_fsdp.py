@@ -1,4 +1,4 @@
-"""FSDP in one line: the training loop stays as it was, the model's state is sharded."""
+"""FSDP in one line: the same loop, the state is sharded."""
 
 import torch
 import torch.distributed as dist
@@ -13,9 +13,9 @@ model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 4))
 num_whole = sum(parameter.numel() for parameter in model.parameters())
 model = FSDP(model)
 
-# The optimizer comes after the wrap, so that it sees the shards.
+# The optimizer comes after the wrap: it sees the shards.
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-torch.manual_seed(rank)  # from here on every rank draws its own samples
+torch.manual_seed(rank)  # every rank has its own samples
 x = torch.randn(8, 64)
 for step in range(3):
     loss = (model(x) - x[:, :4]).square().mean()
@@ -25,6 +25,6 @@ for step in range(3):
     print(f"rank {rank} step {step}: loss {loss.item():.3f}")
 
 num_local = sum(parameter.numel() for parameter in model.parameters())
-print(f"rank {rank} holds {num_local} of {num_whole} parameter elements between steps")
+print(f"rank {rank} holds {num_local} of {num_whole} elements")
 
 dist.destroy_process_group()

@@ -1,4 +1,4 @@
-"""What each SyncBatchNorm layer sends: 2C + 1 values forward, 2C values backward."""
+"""A SyncBatchNorm layer sends 2C + 1 values, then 2C values."""
 
 import torch
 import torch.distributed as dist
@@ -24,10 +24,9 @@ if rank == 0:
             num_channels = layer.num_features
             forward_bytes = (2 * num_channels + 1) * BYTES_PER_VALUE
             backward_bytes = 2 * num_channels * BYTES_PER_VALUE
-            print(
-                f"layer {name}, {num_channels} channels, predicted for each rank:"
-                f" all_gather {forward_bytes} bytes, all_reduce {backward_bytes} bytes"
-            )
+            print(f"predicted for layer {name}, {num_channels} channels:")
+            print(f"  forward:  all_gather {forward_bytes} bytes")
+            print(f"  backward: all_reduce {backward_bytes} bytes")
 
 images = torch.randn(2, 3, 8, 8)
 model(images).square().mean().backward()

@@ -1,4 +1,4 @@
-"""Who owns which rows: fully_shard leaves each rank a slice of every parameter."""
+"""fully_shard leaves each rank some rows of every parameter."""
 
 import math
 
@@ -22,9 +22,10 @@ for name, parameter in model.named_parameters():
     shard = parameter.to_local()
     num_local += shard.numel()
     num_rows = parameter.shape[0]
-    first = min(rank * math.ceil(num_rows / world_size), num_rows)
-    rows = f"rows {first}:{first + shard.shape[0]} of {num_rows}"
-    print(f"rank {rank} {name}: {rows}, shard shape {tuple(shard.shape)}")
+    rows_per_rank = math.ceil(num_rows / world_size)
+    first = min(rank * rows_per_rank, num_rows)
+    last = first + shard.shape[0]
+    print(f"rank {rank} {name}: rows {first}:{last} of {num_rows}")
 print(f"rank {rank} owns {num_local} of {num_whole} elements")
 
 dist.destroy_process_group()

@@ -1,4 +1,4 @@
-"""What a rank really holds after a step: DDP with Adam, ZeroRedundancyOptimizer, FSDP."""
+"""What a rank holds after a step: DDP, ZeRO stage 1, FSDP."""
 
 from collections.abc import Iterable
 
@@ -10,6 +10,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.optim import Adam, Optimizer
 
 
 def build() -> nn.Sequential:
@@ -19,44 +20,50 @@ def build() -> nn.Sequential:
 
 
 def held_bytes(tensors: Iterable[Tensor | None]) -> int:
-    """Bytes that this rank holds of the given tensors; a sharded tensor counts its shard."""
-    present = [tensor for tensor in tensors if tensor is not None]
-    local = [tensor.to_local() if isinstance(tensor, DTensor) else tensor for tensor in present]
-    return sum(tensor.numel() * tensor.element_size() for tensor in local)
+    """Bytes held here; a sharded tensor counts its shard."""
+    total = 0
+    for tensor in tensors:
+        if isinstance(tensor, DTensor):
+            tensor = tensor.to_local()
+        if tensor is not None:
+            total += tensor.nbytes
+    return total
 
 
-def step_and_report(name: str, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+def step_and_report(name: str, model: nn.Module, optimizer: Optimizer) -> None:
     """Train one step, then print what rank 0 holds."""
     model(torch.randn(4, 64)).square().mean().backward()
     optimizer.step()
-    inner = optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer
+    if isinstance(optimizer, ZeroRedundancyOptimizer):
+        optimizer = optimizer.optim  # the one that it shards
+    states = optimizer.state.values()
     parameters = list(model.parameters())
-    moments = (value for state in inner.state.values() for value in state.values())
     held = (
         held_bytes(parameters),
-        held_bytes(parameter.grad for parameter in parameters),
-        held_bytes(moments),
+        held_bytes(p.grad for p in parameters),
+        held_bytes(t for state in states for t in state.values()),
     )
     if dist.get_rank() == 0:
-        print(f"{name:24}" + "".join(f"{count:12,}" for count in held))
+        print(f"{name:15}" + "".join(f"{count:11,}" for count in held))
 
 
 dist.init_process_group("gloo")
 if dist.get_rank() == 0:
-    print(f"{'bytes on rank 0':24}{'parameters':>12}{'gradients':>12}{'optimizer':>12}")
+    titles = ("parameters", "gradients", "optimizer")
+    print("bytes on rank 0" + "".join(f"{title:>11}" for title in titles))
 
-ddp = DDP(build())
-step_and_report("DDP + Adam", ddp, torch.optim.Adam(ddp.parameters()))
+model = DDP(build())
+step_and_report("DDP + Adam", model, Adam(model.parameters()))
 
-ddp = DDP(build())
-zero = ZeroRedundancyOptimizer(ddp.parameters(), optimizer_class=torch.optim.Adam)
-step_and_report("DDP + ZeRO stage 1", ddp, zero)
+model = DDP(build())
+zero = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=Adam)
+step_and_report("ZeRO stage 1", model, zero)
 
-sharded = build()
+model = build()
 mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-for layer in sharded:
+for layer in model:
     fully_shard(layer, mesh=mesh)
-fully_shard(sharded, mesh=mesh)
-step_and_report("FSDP (ZeRO stage 3)", sharded, torch.optim.Adam(sharded.parameters()))
+fully_shard(model, mesh=mesh)
+step_and_report("FSDP (stage 3)", model, Adam(model.parameters()))
 
 dist.destroy_process_group()

@@ -24,6 +24,9 @@ export class CodeCell extends HTMLElement {
     this.form.addEventListener("input", () => this.#edited(), options);
     this.form.addEventListener("submit", () => this.#submit(), options);
     this.area.addEventListener("keydown", (event) => this.#runKey(event), options);
+    this.cell.addEventListener("htmx:before:request", (event) => this.#busy(event, true), options);
+    this.cell.addEventListener("htmx:finally:request", (event) => this.#busy(event, false), options);
+    this.cell.addEventListener("htmx:confirm", (event) => this.#ask(event), options);
     this.cell.addEventListener("htmx:after:swap", (event) => this.#swapped(event), options);
     for (const name of ["htmx:error", "htmx:response:error"]) {
       this.cell.addEventListener(name, (event) => this.#refused(event), options);
@@ -63,15 +66,45 @@ export class CodeCell extends HTMLElement {
 
   #submit() {
     this.#submitted = this.#content();
+    this.#showBusy(true);
     this.cell.removeAttribute("data-problem");
     this.draft.flush();
+  }
+
+  // From the press on, until the server has answered the last one.
+  #busy(event, isBusy) {
+    if (event.target === this.form) this.#showBusy(isBusy);
+  }
+
+  #showBusy(isBusy) {
+    if (this.cell.hasAttribute("data-busy") === isBusy) return;
+    this.cell.toggleAttribute("data-busy", isBusy);
+    this.cell.querySelector(".pane").setAttribute("aria-busy", isBusy);
+    if (isBusy) announce(this.cell.querySelector(".pending")?.textContent.trim());
+  }
+
+  // Reset throws the learner's version away, so it asks; with nothing to lose it does not.
+  #ask(event) {
+    event.preventDefault();
+    const { own, ownRanks } = event.target.dataset;
+    const { issueRequest, dropRequest } = event.detail;
+    const isOwn = this.area.value === own && this.form.elements.ranks?.value === ownRanks;
+    if (isOwn) return issueRequest();
+    const dialog = this.cell.querySelector(".ask");
+    dialog.returnValue = "keep";
+    dialog.addEventListener("close", () => {
+      if (dialog.returnValue === "reset") issueRequest();
+      else dropRequest();
+    }, { once: true });
+    dialog.showModal();
   }
 
   #refused(event) {
     const status = event.detail.ctx?.response?.status;
     if (event.target !== this.form || EXPLAINED.includes(status)) return;
-    this.cell.toggleAttribute("data-problem", true);
-    announce(this.cell.querySelector(".problem")?.textContent.trim());
+    const problem = status < 500 ? "refused" : "unreached";
+    this.cell.dataset.problem = problem;
+    announce(this.cell.querySelector(`.problem.${problem}`)?.textContent.trim());
   }
 
   #swapped(event) {

@@ -28,7 +28,7 @@ const colours = HighlightStyle.define([
 const look = EditorView.theme({
   "&": { color: "var(--code-ink)", backgroundColor: "var(--code-paper)", fontSize: "inherit" },
   "&.cm-focused": { outline: "2px solid var(--focus)", outlineOffset: "1px" },
-  ".cm-scroller": { fontFamily: "var(--font-code)", lineHeight: "1.6" },
+  ".cm-scroller": { fontFamily: "var(--font-code)", lineHeight: "1.5" },
   ".cm-content": { caretColor: "var(--ink)", padding: "0.75rem 0" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
   ".cm-gutters": {
@@ -36,7 +36,14 @@ const look = EditorView.theme({
     backgroundColor: "var(--code-paper)",
     border: "none",
   },
-  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--code-line)" },
+  ".cm-lineNumbers .cm-gutterElement": { padding: "0 0.3em 0 0.1em", minWidth: "1.6em" },
+  ".cm-gutter-lint": { width: "1em" },
+  ".cm-gutter-lint .cm-gutterElement": { padding: "0" },
+  ".cm-lint-marker": { width: "0.9em", height: "0.9em" },
+  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "transparent" },
+  "&.cm-focused :is(.cm-activeLine, .cm-activeLineGutter)": {
+    backgroundColor: "var(--code-line)",
+  },
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground":
     { backgroundColor: "var(--code-selection)" },
   ".cm-matchingBracket": { backgroundColor: "var(--code-selection)" },

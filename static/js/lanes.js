@@ -5,7 +5,9 @@ const BAR = 18;
 const GUTTER = 34;
 const AXIS = 22;
 const TILE = 8;
+const HATCH = 14;
 const LOOK_BACK = 8;
+export const NEVER_ENDED = -1; // stands for the hatching, where others are indices of ops
 
 // Microseconds to pixels and back.
 export class Scale {
@@ -60,7 +62,7 @@ export function paintTimeline(canvas, view) {
   const scale = new Scale(view.range, width);
   paintAxis(context, scale, { width, height, colours });
   const fills = ops.map((_, index) => patternFor(context, index, colours));
-  const hatch = patternFor(context, -1, colours);
+  const hatch = hatching(context, colours);
   calls.forEach((lane, rank) => {
     const chosen = view.chosen?.rank === rank ? view.chosen.index : -1;
     paintLane(context, scale, { lane, rank, width, chosen, colours, ops, fills, hatch });
@@ -71,8 +73,13 @@ export function paintSwatches(legend, colours) {
   for (const swatch of legend.querySelectorAll("canvas")) {
     const context = swatch.getContext("2d");
     context.setTransform(2, 0, 0, 2, 0, 0);
-    context.fillStyle = patternFor(context, Number(swatch.dataset.op), colours);
-    context.fillRect(0, 0, swatch.width / 2, swatch.height / 2);
+    const op = Number(swatch.dataset.op);
+    const box = [0, 0, swatch.width / 2, swatch.height / 2];
+    context.fillStyle = op === NEVER_ENDED ? colours.quiet : patternFor(context, op, colours);
+    context.fillRect(...box);
+    if (op !== NEVER_ENDED) continue;
+    context.fillStyle = hatching(context, colours);
+    context.fillRect(...box);
   }
 }
 
@@ -104,10 +111,16 @@ function paintLane(context, scale, { lane, rank, width, chosen, colours, ops, fi
     const right = isOpen ? width : Math.max(left + 1.5, scale.x(start + duration));
     if (right - painted < 0.75 && index !== chosen) continue; // adds less than a pixel
     painted = right;
-    context.fillStyle = isOpen ? hatch : fills[ops.indexOf(op)];
+    context.fillStyle = fills[ops.indexOf(op)];
     context.fillRect(left, top, right - left, BAR);
-    context.strokeStyle = isOpen ? colours.danger : colours.edge;
-    if (right - left > 3) context.strokeRect(left + 0.5, top + 0.5, right - left - 1, BAR - 1);
+    if (isOpen) {
+      context.fillStyle = hatch;
+      context.fillRect(left, top, right - left, BAR);
+    }
+    context.strokeStyle = colours.edge;
+    // An open bar's right edge falls outside of the lane: it has no end.
+    if (isOpen) context.strokeRect(left + 0.5, top + 0.5, right - left + 9, BAR - 1);
+    else if (right - left > 3) context.strokeRect(left + 0.5, top + 0.5, right - left - 1, BAR - 1);
     if (index !== chosen) continue;
     context.strokeStyle = colours.ink;
     context.lineWidth = 2;
@@ -135,18 +148,28 @@ export function readColours(element) {
   };
 }
 
-// Each op has a hue and a texture of its own; -1 is a call that never ended.
+// Each op has a hue and a texture of its own.
 function patternFor(context, index, colours) {
   const tile = document.createElement("canvas");
   [tile.width, tile.height] = [TILE, TILE];
   const pen = tile.getContext("2d");
-  const hue = index < 0 ? colours.paper : colours.ops[index % colours.ops.length];
-  pen.fillStyle = hue;
+  pen.fillStyle = colours.ops[index % colours.ops.length];
   pen.fillRect(0, 0, TILE, TILE);
-  pen.strokeStyle = index < 0 ? colours.danger : colours.paper;
+  pen.strokeStyle = colours.paper;
   pen.fillStyle = pen.strokeStyle;
   pen.lineWidth = 1.5;
-  TEXTURES[index < 0 ? 1 : index % TEXTURES.length](pen);
+  TEXTURES[index % TEXTURES.length](pen);
+  return context.createPattern(tile, "repeat");
+}
+
+// Laid over the colour of a call that never ended; coarser than any op's texture.
+function hatching(context, colours) {
+  const tile = document.createElement("canvas");
+  [tile.width, tile.height] = [HATCH, HATCH];
+  const pen = tile.getContext("2d");
+  pen.strokeStyle = colours.paper;
+  pen.lineWidth = 5;
+  line(pen, [-4, 4], [4, -4], [-4, HATCH + 4], [HATCH + 4, -4], [HATCH - 4, HATCH + 4], [HATCH + 4, HATCH - 4]);
   return context.createPattern(tile, "repeat");
 }
 

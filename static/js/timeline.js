@@ -4,7 +4,7 @@
 // {ranks, ops, modules, end, calls: [[rank, start, duration | -1, op, group size, input bytes,
 // output bytes, phase, module | -1, line | -1], ...]}, times in microseconds, names as indices.
 
-import { callAt, LANE, paintSwatches, paintTimeline, readColours, Scale } from "./lanes.js";
+import { callAt, LANE, NEVER_ENDED, paintSwatches, paintTimeline, readColours, Scale } from "./lanes.js";
 
 const MAX_CALLS = 5000;
 const MIN_SPAN_US = 20;
@@ -58,8 +58,7 @@ export class CollectiveTimeline extends HTMLElement {
       this.#end = Math.max(this.#end, start + Math.max(duration, 0));
     }
     // A call that never ended reaches to the run's end; otherwise the calls alone set the range.
-    const isStuck = this.#calls.some((lane) => lane.some((call) => call.duration < 0));
-    if (news.end !== null && isStuck) this.#end = Math.max(this.#end, news.end);
+    if (news.end !== null && this.#isStuck) this.#end = Math.max(this.#end, news.end);
     const keep = Math.ceil(MAX_CALLS / Math.max(1, this.#calls.length));
     for (const lane of this.#calls) {
       if (news.calls.length) lane.sort((a, b) => a.start - b.start);
@@ -93,17 +92,23 @@ export class CollectiveTimeline extends HTMLElement {
     return [...new Set(this.#calls.flatMap((lane) => lane.map((call) => call.op)))].sort();
   }
 
+  get #isStuck() {
+    return this.#calls.some((lane) => lane.some((call) => call.duration < 0));
+  }
+
   #legend() {
-    const ops = this.#ops;
-    if (this.key.dataset.ops === ops.join()) return;
-    this.key.dataset.ops = ops.join();
-    this.key.replaceChildren(...ops.map((op, index) => {
+    const names = this.#ops.map((op, index) => [op, index]);
+    if (this.#isStuck) names.push([this.dataset.textNever, NEVER_ENDED]);
+    const shown = names.join();
+    if (this.key.dataset.ops === shown) return;
+    this.key.dataset.ops = shown;
+    this.key.replaceChildren(...names.map(([name, index]) => {
       const item = document.createElement("li");
       const swatch = document.createElement("canvas");
       [swatch.width, swatch.height] = [36, 24];
       swatch.dataset.op = index;
       swatch.setAttribute("aria-hidden", "true");
-      item.append(swatch, op);
+      item.append(swatch, name);
       return item;
     }));
   }
@@ -252,6 +257,6 @@ export class CollectiveTimeline extends HTMLElement {
       .replace("{ms}", (call.duration / 1000).toFixed(3))
       .replace("{at}", (call.start / 1000).toFixed(1));
     const where = call.line > 0 ? this.dataset.textLine.replace("{line}", call.line) : "";
-    return [text, where].filter(Boolean).join(" ");
+    return [text, where].filter(Boolean).join(this.dataset.textGap);
   }
 }

@@ -72,15 +72,16 @@ def test_notes_that_differ_only_by_rank_are_one_and_count_the_others(english: Tr
     assert (said.ranks, said.num_alike) == ((0, 1, 2), 2)
 
 
-def test_notes_about_one_rank_each_stay_apart(english: Translations) -> None:
+def test_notes_about_one_rank_each_are_one_if_they_say_the_same(english: Translations) -> None:
     cut = [
-        note(-1, code="output-truncated", args={"rank": rank, "limit_kib": 256}) for rank in (0, 1)
+        note(-1, code="output-truncated", args={"rank": rank, "limit_kib": limit_kib})
+        for rank, limit_kib in ((2, 256), (0, 256), (1, 64))
     ]
     notes = run_view(
         record=made.Record(), trace=fold([made.started(), *cut]), translations=english
     ).notes
-    assert [found.num_alike for found in notes] == [0, 0]
-    assert notes[0].text != notes[1].text
+    assert [(found.ranks, found.num_alike) for found in notes] == [((0, 2), 1), ((1,), 0)]
+    assert "Rank 0" in notes[0].text
 
 
 @pytest.mark.parametrize("forged", [note(0), note(0, code="no-such-code", args=WITH_IDS)])

@@ -183,6 +183,14 @@ def test_what_ranks_wrote_is_text_and_never_markup(language: Language) -> None:
         assert document.text.count(HOSTILE) == 3
 
 
+def test_code_between_backticks_of_a_diagnosis_is_code_and_still_text(language: Language) -> None:
+    view = ended(language)
+    (found,) = view.diagnosis
+    found = replace(found, text="Write `x < y`, not `z.\nA lone ` too: `")
+    html = render(language, "_run.html", view=replace(view, diagnosis=(found,), notes=()))
+    assert "<li>Write <code>x &lt; y</code>, not <code>z.\nA lone </code> too: `</li>" in html
+
+
 def test_a_live_run_connects_from_where_the_page_ends(language: Language) -> None:
     trace = full_trace()
     view = run_of(language, trace)
@@ -202,7 +210,9 @@ def test_an_ended_run_connects_to_nothing(language: Language) -> None:
 def test_every_target_of_a_frame_is_in_the_pane(language: Language) -> None:
     pane = read(render(language, "_run.html", view=ended(language)))
     frame = read(render(language, "_frame.html", view=ended(language)))
-    targets = [target.removeprefix("#") for target in frame.values("hx-target")]
+    scope = "[data-run-id='r1'] #"
+    assert all(target.startswith(scope) for target in frame.values("hx-target"))
+    targets = [target.removeprefix(scope) for target in frame.values("hx-target")]
     assert len(targets) == len(set(targets)) == 10
     assert set(targets) <= set(pane.values("id"))
 
@@ -231,7 +241,11 @@ def test_a_refused_cell_says_why_and_keeps_the_place_of_its_pane(language: Langu
     assert refused.elements[0].attributes["id"] == f"run-{cell.id}"
     assert "Choose from 2 to 8 ranks." in refused.text
     draft = read(render(language, "_draft_state.html", view=view))
-    assert draft.elements[0].attributes["data-state"] == "conflict"
+    assert draft.elements[0].attributes["data-state"] == "refused"
+    assert not draft.all("button")
+    conflict = read(render(language, "_draft_state.html", view=replace(view, is_conflict=True)))
+    assert conflict.elements[0].attributes["data-state"] == "conflict"
+    assert len(conflict.all("button")) == 1
     whole = render(language, "_cell.html", view=view)
     assert_sound(read(whole))
     assert ">\n\nprint(1)\n</textarea>" in whole  # HTML drops the first newline

@@ -55,7 +55,7 @@ def test_four_ranks_run_and_their_statistics_agree(page: Page, language: str) ->
     # One all_gather of 2C + 1 values in forward, one all_reduce of 2C in backward, on four ranks.
     rows = page.locator(f"#run-{SYNC}-calls tbody tr").all_inner_texts()
     cells = [row.split("\t") for row in rows]
-    assert [(c[0], c[4], c[5], c[6]) for c in cells] == [
+    assert [(c[0], c[5], c[6], c[3]) for c in cells] == [
         ("all_gather", "4", "1", str(2 * NUM_CHANNELS + 1)),
         ("all_reduce", "4", "1", str(2 * NUM_CHANNELS)),
     ]
@@ -128,6 +128,21 @@ def test_stop_ends_an_endless_program(page: Page) -> None:
     expect(page.locator(f"#run-{PLAIN}-state")).to_contain_text("Stopped")
 
 
+def test_the_newest_of_two_quick_runs_is_the_one_shown(page: Page) -> None:
+    open_lesson(page, "en")
+    write(page, PLAIN, 'import time\ntime.sleep(1.5)\nprint("to the end")\n')
+    answers: list[str] = []
+    page.on("response", lambda r: answers.append(r.url) if r.url.endswith("/runs") else None)
+    page.locator(f"#go-{PLAIN}").dblclick()
+    expect(page.locator(f"#cell-{PLAIN} .pane")).to_have_attribute("aria-busy", "true")
+    expect(page.locator(f"#cell-{PLAIN} .pane")).to_have_attribute("aria-busy", "false")
+    wait_for_end(page, PLAIN)
+    expect(page.locator(f"#run-{PLAIN}-state")).to_contain_text("Finished")
+    for rank in range(4):
+        expect(page.locator(f"#run-{PLAIN}-log-{rank}")).to_have_text("to the end")
+    assert len(answers) == 2
+
+
 def test_too_much_output_is_cut_with_a_notice(page: Page) -> None:
     open_lesson(page, "en")
     write(page, PLAIN, 'print("first")\nfor _ in range(10_000): print("x" * 1023)\n')
@@ -193,6 +208,12 @@ def test_reset_brings_the_lessons_program_back(page: Page) -> None:
     open_lesson(page, "en")
     write(page, PLAIN, "print(1)\n")
     page.locator(f"#reset-{PLAIN}").click()
+    asked = page.locator(f"#cell-{PLAIN} dialog")
+    asked.locator("button[value=keep]").click()
+    expect(asked).to_be_hidden()
+    expect(page.locator(f"#code-{PLAIN}")).to_have_value("print(1)\n")
+    page.locator(f"#reset-{PLAIN}").click()
+    asked.locator("button[value=reset]").click()
     expect(page.locator(f"#cell-{PLAIN} .cm-content")).to_contain_text("Plain BatchNorm")
 
 

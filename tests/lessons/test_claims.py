@@ -41,7 +41,7 @@ async def test_plain_statistics_differ_on_every_rank(run: Runner, lesson: Lesson
     assert means(ran, "global") == {}
     assert ran.trace.collectives == []
     for rank in range(NUM_RANKS):
-        distance = re.search(r"distance from the global mean (\d+\.\d+)", ran.text(rank))
+        distance = re.search(r"distance from the whole batch's: (\d+\.\d+)", ran.text(rank))
         assert distance is not None
         assert float(distance[1]) > 0.1
 
@@ -74,13 +74,14 @@ async def test_one_layer_sends_2c_plus_1_forward_and_2c_backward(
 
 async def test_bytes_that_the_cell_predicts_are_those_measured(run: Runner, lesson: Lesson) -> None:
     ran = await run(lesson.cell("what-a-layer-sends").source, ranks=NUM_RANKS)
-    predicted = re.findall(r"all_gather (\d+) bytes, all_reduce (\d+) bytes", ran.text(0))
-    assert len(predicted) == 2
+    gathered = [int(found) for found in re.findall(r"all_gather (\d+) bytes", ran.text(0))]
+    reduced = [int(found) for found in re.findall(r"all_reduce (\d+) bytes", ran.text(0))]
+    assert len(gathered) == len(reduced) == 2
     for rank in range(NUM_RANKS):
         forward = [c.input_bytes for c in calls(ran, rank, "forward")]
         backward = [c.input_bytes for c in calls(ran, rank, "backward")]
-        assert forward == [int(sent) for sent, _ in predicted]
-        assert backward == [int(sent) for _, sent in reversed(predicted)]
+        assert forward == gathered
+        assert backward == reduced[::-1]
 
 
 async def test_order_convert_then_wrap_leaves_every_rank_with_the_same_model(
@@ -113,10 +114,29 @@ async def test_shards_add_up_to_the_model(run: Runner, lesson: Lesson, cell_id: 
     assert max(held) <= whole[cell_id] / NUM_RANKS * 1.05
 
 
+async def test_one_unit_is_gathered_once_a_step_and_kept(run: Runner, lesson: Lesson) -> None:
+    ran = await run(lesson.cell("meet-fsdp").source, ranks=NUM_RANKS)
+    for rank in range(NUM_RANKS):
+        assert [c.op for c in calls(ran, rank, "forward")] == ["all_gather"] * 3
+        assert [c.op for c in calls(ran, rank, "backward")] == ["reduce_scatter"] * 3
+
+
+async def test_wrapped_blocks_are_gathered_again_in_backward(run: Runner, lesson: Lesson) -> None:
+    ran = await run(lesson.cell("gathered-twice").source, ranks=NUM_RANKS)
+    (shard,) = (int(found) for found in re.findall(r"(\d+) bytes as a shard", ran.text(0)))
+    for rank in range(NUM_RANKS):
+        forward, backward = calls(ran, rank, "forward"), calls(ran, rank, "backward")
+        assert Counter(c.op for c in forward) == {"all_gather": 3}
+        assert Counter(c.op for c in backward) == {"all_gather": 3, "reduce_scatter": 3}
+        assert {c.input_bytes for c in forward} == {shard}
+
+
 async def test_each_stage_holds_what_its_formula_says(run: Runner, lesson: Lesson) -> None:
     """Source: arXiv 1910.02054, section 3, for float32 Adam; `step` adds 4 bytes per tensor."""
     ran = await run(lesson.cell("zero-stages").source, ranks=NUM_RANKS)
-    rows = re.findall(r"^(DDP|FSDP).*?([\d,]+) +([\d,]+) +([\d,]+)$", ran.text(0), re.MULTILINE)
+    rows = re.findall(
+        r"^(DDP|ZeRO|FSDP).*?([\d,]+) +([\d,]+) +([\d,]+)$", ran.text(0), re.MULTILINE
+    )
     held = [[int(cell.replace(",", "")) for cell in row[1:]] for row in rows]
     state = 8 * (64 * 64 + 64) * FLOAT32_BYTES
     steps = 16 * FLOAT32_BYTES

@@ -33,6 +33,7 @@ SNIPPETS = [
     "model = DDP(model, device_ids=[local_rank])",
     "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\nmodel = FSDP(model)",
 ]
+NARROW_COLUMNS = 48
 SENTENCE_ENDS = {"ja": re.compile(r"[。！？]"), "en": re.compile(r"[.!?](?=\s|$|[\"')*])")}
 
 
@@ -107,6 +108,20 @@ def test_quick_check_matches_techniques_to_purposes(lesson: Lesson) -> None:
     assert all(item.feedback for item in check.items)
 
 
+def test_answers_do_not_repeat_the_verdict_of_the_page(lesson: Lesson) -> None:
+    (check,) = lesson.checks()
+    said = [text for i in check.items for text in (i.explanation, *(f.text for f in i.feedback))]
+    verdict = re.compile(r"right\b|not quite|wrong|そのとおり|正解|違います|惜しい", re.IGNORECASE)
+    assert [t for t in said if verdict.match(t.ja or "") or verdict.match(t.en or "")] == []
+
+
+def test_collectives_are_always_in_code_font(lesson: Lesson) -> None:
+    prose = [b.source for _, b in lesson.blocks() if isinstance(b, Prose)]
+    for text in [*prose, *(entry.answer for entry in lesson.faq)]:
+        for words in (text.ja or "", text.en or ""):
+            assert not re.search(r"all_|reduce_", re.sub(r"`[^`]*`", "", words)), words
+
+
 def test_published_schema_is_the_models() -> None:
     published = (LESSONS / "lesson.schema.json").read_text(encoding="utf-8")
     assert published == lesson_json_schema()
@@ -119,4 +134,5 @@ async def test_cell_ends_as_the_lesson_expects(run: Runner, lesson: Lesson, name
         ran = await run(cell.source, ranks=ranks)
         assert ran.outcome.status == cell.expect_status, ran.text(0, "stderr")
         assert not ran.outcome.diagnosis
-        assert ran.text(0)
+        lines = [line for rank in range(ranks) for line in ran.text(rank).splitlines()]
+        assert 0 < max(map(len, lines)) <= NARROW_COLUMNS
