@@ -14,16 +14,22 @@ class ScriptedExecutor:
 
     def __init__(self, problem: SandboxUnavailable | EngineCrashed | None = None) -> None:
         self.problem = problem
+        self.warm: asyncio.Event | None = None
+        """Until it is set the engine warms up; None: it is warm."""
         self.refs: list[RunRef] = []
+        self.submitted = asyncio.Event()
         self.programs: dict[str, Program] = {}
         self._items: dict[str, asyncio.Queue[StreamItem | None]] = {}
 
     async def start(self) -> None:
+        if self.warm is not None:
+            await self.warm.wait()
         if self.problem is not None:
             raise self.problem
 
     async def submit(self, program: Program, ref: RunRef) -> None:
         self.refs.append(ref)
+        self.submitted.set()
         self.programs[ref.run_id] = program
         self._items[ref.run_id] = asyncio.Queue()
 

@@ -134,6 +134,19 @@ def test_bad_arguments_are_exit_code_2_and_named(
     assert said in result.output.replace("\n", "")
 
 
+def test_endless_file_is_refused_unread() -> None:
+    done = run("/dev/zero")
+    assert done.returncode == 2
+    assert "larger than 256 KiB" in done.stderr
+
+
+def test_full_disk_is_said_in_one_line(program: Path) -> None:
+    done = run(str(program), "--json", "--trace", "/dev/full")
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1] == "academy run: cannot write: No space left on device"
+    assert "Traceback" not in done.stderr
+
+
 def test_run_starts_without_the_web_and_the_database() -> None:
     code = (
         "import sys, app.cli, app.cli.run\n"

@@ -215,6 +215,9 @@ async def test_browsers_line_ends_become_pythons(site: OpenSite) -> None:
         ({"code": "1", "ranks": "-1"}, "from 1 to 4"),
         ({"code": "1", "ranks": "²"}, "from 1 to 4"),
         ({"code": "1", "ranks": "9" * 5000}, "from 1 to 4"),
+        ({"code": "1", "ranks": "0000000029"}, "from 1 to 4"),
+        ({"code": "1", "ranks": "000000002" + "9" * 30}, "from 1 to 4"),
+        ({"code": "1", "ranks": "٢"}, "from 1 to 4"),
         ({"code": "#" * (256 * 1024 + 1), "ranks": "2"}, "at most 256 KiB"),
         ({"code": "\0", "ranks": "2"}, "NUL"),
     ],
@@ -258,6 +261,24 @@ async def test_one_run_more_than_allowed_is_429(site: OpenSite, executor: Script
     assert "3 runs" in refused.text
     assert ">\nkept</textarea>" in (await site.client.get(LESSON)).text
     assert len(executor.refs) == 3
+
+
+async def test_learner_without_a_cookie_cannot_evade_the_limit(
+    site: OpenSite, executor: ScriptedExecutor
+) -> None:
+    for _ in range(3):
+        answer = await site.browser().post("/api/runs", json={"source": "1", "ranks": 1})
+        assert answer.status_code == 201
+    form = {"code": "1", "ranks": "2"}
+    refused = await site.browser().post(f"{CELL}/runs", data=form, headers=HTMX)
+    assert refused.status_code == 429
+    assert len(executor.refs) == 3
+
+
+async def test_api_takes_numbers_as_numbers_only(site: OpenSite) -> None:
+    for ranks in (True, "2", 2.5):
+        answer = await site.client.post("/api/runs", json={"source": "1", "ranks": ranks})
+        assert answer.status_code == 422
 
 
 async def test_queue_position_is_shown(site: OpenSite, executor: ScriptedExecutor) -> None:

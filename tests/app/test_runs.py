@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from app.runs import NewRun, Owner, RunNotFound, RunPolicy, RunService, Snapshot, TooManyRuns
+from app.runs import (
+    NewRun,
+    Owner,
+    QueueFull,
+    RunNotFound,
+    RunPolicy,
+    RunService,
+    Snapshot,
+    TooManyRuns,
+)
 from app.store import EventWriter, RunRow, RunStore, open_database
 from app.store.runs import EventRow
 from app.store.tables import now
@@ -173,6 +182,34 @@ async def test_engine_that_cannot_isolate_refuses_runs_and_says_why(tmp_path: Pa
         with pytest.raises(SandboxUnavailable, match=r"No namespaces\. Allow them\."):
             await service.start(ANN, new_run())
         assert service.warmup.problem is not None
+
+
+async def test_full_queue_refuses_further_runs(tmp_path: Path, executor: ScriptedExecutor) -> None:
+    policy = RunPolicy(runs_per_learner=9, max_waiting=2)
+    async with open_service(tmp_path, executor, policy) as service:
+        run_ids = [await service.start(ANN, new_run()) for _ in range(2)]
+        with pytest.raises(QueueFull):
+            await service.start(BOB, new_run())
+        executor.put(run_ids[0], started())
+        await until(service, run_ids[0], ANN, lambda s: s.record.state == "running")
+        await service.start(BOB, new_run())
+
+
+async def test_run_waits_for_the_warming_engine_and_the_request_does_not(tmp_path: Path) -> None:
+    executor = ScriptedExecutor()
+    executor.warm = asyncio.Event()
+    async with open_service(tmp_path, executor) as service:
+        run_id = await service.start(ANN, new_run())
+        assert executor.refs == []
+        assert not (await service.get(run_id, "ann")).has_ended
+        executor.warm.set()
+        await service.warmup.settled()
+        async with asyncio.timeout(10):
+            await executor.submitted.wait()
+        executor.put(run_id, started(), outcome())
+        ended = await until(service, run_id, ANN, lambda s: s.has_ended)
+    assert ended.trace.outcome is not None
+    assert ended.trace.outcome.status == "ok"
 
 
 async def test_ended_run_is_found_after_a_restart_with_the_same_events(tmp_path: Path) -> None:
