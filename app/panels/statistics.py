@@ -27,6 +27,7 @@ ROW_GAP = 10.0
 AXIS = 22.0
 HUGE = 1e300
 """Beyond it, and for nan, there is no place in a figure."""
+SMALLEST_STEP = 1e-300
 MAX_TICKS = 5
 
 StatisticKind = Literal["mean", "var"]
@@ -165,6 +166,8 @@ def _rows(
 def _ticks(low: float, high: float) -> tuple[AxisTick, ...]:
     """Label round values: multiples of 1, 2 or 5 times a power of ten, about 5 of them."""
     least = (high - low) / MAX_TICKS
+    if not SMALLEST_STEP < least < math.inf:  # below, powers of ten are no numbers any more
+        return ()
     power = 10.0 ** math.floor(math.log10(least))
     step = next((f * power for f in (1, 2, 5) if f * power >= least), 10 * power)
     numbers = range(math.ceil(low / step), math.floor(high / step) + 1)

@@ -3,10 +3,13 @@
 import json
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from app.panels.output import MAX_BYTES_PER_RANK, is_truncated, output_chunks
 from app.panels.statistics import layer_panels
 from app.panels.timeline import MAX_CALLS, timeline_panel, trace_json
+from engine.events import Scope, StatisticName
 from engine.trace import fold
 from tests.app import panel_events as made
 
@@ -87,6 +90,27 @@ def test_values_without_a_place_on_an_axis_are_never_drawn(value: float) -> None
             assert not panel.agree
             assert panel.rows[0].points[0].x is None
         assert all(40 <= point.x <= 360 for point in panel.rows[0].points[1:] if point.x)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 3),
+            st.sampled_from(["mean", "var", "count"]),
+            st.sampled_from(["local", "global"]),
+            st.lists(st.floats(), min_size=1, max_size=3),
+        ),
+        max_size=12,
+    )
+)
+@example([(0, "mean", "local", [0.0]), (1, "mean", "local", [5e-323])])
+def test_whatever_a_rank_claims_the_page_is_drawn(
+    claims: list[tuple[int, StatisticName, Scope, list[float]]],
+) -> None:
+    forged = [made.statistic(*claim) for claim in claims]
+    honest = [e for rank in (0, 1) for e in made.forward(rank, synced=False)]
+    for events in (forged, [*honest, *forged], [*forged, *honest]):
+        layer_panels(fold([made.started(), *events]))
 
 
 # ------------------------------------------------------------------ collectives
