@@ -63,7 +63,7 @@ class ChannelStatistics:
 class LayerStep:
     """One forward of one batch-norm layer, over the ranks that reported it.
 
-    local: what each rank's own input has. used: what each rank normalised with, which is `local`
+    local: what each rank's own input has. used: what each rank normalized with, which is `local`
     for a plain batch norm and the synchronised values for SyncBatchNorm.
     """
 

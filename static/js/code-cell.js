@@ -108,6 +108,10 @@ export class CodeCell extends HTMLElement {
   }
 
   #swapped(event) {
+    if (event.target === this.cell && document.activeElement === document.body) {
+      // The whole cell was put back, and with it the button that had the focus.
+      this.cell.querySelector("[data-own]").focus({ preventScroll: true });
+    }
     if (event.detail.ctx?.sourceElement !== this.form || !this.#run()) return;
     this.#ran = this.#submitted;
     this.#run().toggleAttribute("data-stale", this.#ran !== this.#content());
