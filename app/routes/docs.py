@@ -18,7 +18,7 @@ from app.routes.views import respond
 router = APIRouter(include_in_schema=False)
 
 
-@router.get("/api/docs")
+@router.api_route("/api/docs", methods=["GET", "HEAD"])
 async def api_docs(request: Request, site: SiteOf) -> Response:
     """The JSON API as a page."""
     schema: Json = request.app.openapi()

@@ -13,7 +13,7 @@ from app.routes.views import respond, view_of_cell, view_of_check
 router = APIRouter(include_in_schema=False)
 
 
-@router.get("/")
+@router.api_route("/", methods=["GET", "HEAD"])
 async def choose_language(request: Request) -> Response:
     """Send the browser to the home page in a language it asks for."""
     language = negotiate(request.headers.get("accept-language"))
@@ -21,30 +21,30 @@ async def choose_language(request: Request) -> Response:
     return RedirectResponse(f"/{language}/", 303, headers)
 
 
-@router.get("/healthz")
+@router.api_route("/healthz", methods=["GET", "HEAD"])
 async def healthz(site: SiteOf) -> dict[str, bool]:
     """Whether the site answers, and whether runs can start."""
     return {"ok": True, "runs": site.runs.warmup.problem is None}
 
 
-@router.get("/{language}")
+@router.api_route("/{language}", methods=["GET", "HEAD"])
 async def without_slash(language: Language) -> Response:
     return RedirectResponse(f"/{language}/", 308)
 
 
-@router.get("/{language}/")
+@router.api_route("/{language}/", methods=["GET", "HEAD"])
 async def home(request: Request, site: SiteOf, language: Language) -> Response:
     page = HomePage(courses=site.catalogue.courses)
     return await respond(site, request, language, "home.html", page)
 
 
-@router.get("/{language}/courses/{course_id}")
+@router.api_route("/{language}/courses/{course_id}", methods=["GET", "HEAD"])
 async def course(request: Request, site: SiteOf, language: Language, course_id: str) -> Response:
     page = CoursePage(course=site.catalogue.course(course_id))
     return await respond(site, request, language, "course.html", page)
 
 
-@router.get("/{language}/lessons/{lesson_id}")
+@router.api_route("/{language}/lessons/{lesson_id}", methods=["GET", "HEAD"])
 async def lesson(
     request: Request, site: SiteOf, learner: LearnerOf, language: Language, lesson_id: str
 ) -> Response:

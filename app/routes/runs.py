@@ -78,7 +78,7 @@ async def _keep(
         return  # a newer one was kept elsewhere: run this one, and let saving ask which to keep
 
 
-@router.get("/runs/{run_id}")
+@router.api_route("/runs/{run_id}", methods=["GET", "HEAD"])
 async def show(
     request: Request, site: SiteOf, learner: LearnerOf, language: Language, run_id: str
 ) -> Response:

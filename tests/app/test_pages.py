@@ -61,6 +61,13 @@ async def test_unknown_address_is_404_with_a_page(site: OpenSite, path: str) -> 
     assert 'href="/ja/"' in answer.text
 
 
+@pytest.mark.parametrize("path", ["/en/", LESSON, "/api/docs", "/healthz"])
+async def test_head_is_answered_like_get_without_a_body(site: OpenSite, path: str) -> None:
+    head, whole = await site.client.head(path), await site.client.get(path)
+    assert head.status_code == whole.status_code == 200
+    assert head.headers["content-type"] == whole.headers["content-type"]
+
+
 async def test_wrong_method_is_405_with_a_page(site: OpenSite) -> None:
     answer = await site.client.get(f"{CELL}/runs")
     assert answer.status_code == 405
