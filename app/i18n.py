@@ -135,6 +135,11 @@ def _phrases(translations: Translations, text: str) -> str:
         def translated(found: re.Match[str], phrase: str = phrase) -> str:
             return translations.gettext(phrase).format_map(found.groupdict())
 
-        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>\\d+(?:, \\d+)*)", re.escape(phrase))
+        pattern = re.sub(r"\\\{(\w+)\\\}", _argument, re.escape(phrase))
         text = re.sub(rf"\b{pattern}\b", translated, text)
     return text
+
+
+def _argument(found: re.Match[str]) -> str:
+    """The pattern of a phrase's argument: the name of a call, or numbers with commas."""
+    return rf"(?P<{found[1]}>[\w.]+)" if found[1] == "op" else rf"(?P<{found[1]}>\d+(?:, \d+)*)"

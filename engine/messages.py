@@ -99,6 +99,7 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
 )
 
 PHRASES: tuple[str, ...] = (
+    "rank {rank} in {op} on line {line}",
     "rank {rank} on line {line}",
     "rank {rank} had ended",
     "rank {rank} outside the program",

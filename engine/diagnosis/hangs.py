@@ -1,7 +1,12 @@
 """The rule for hangs: who waits in which call, and who never came."""
 
+import re
+from collections.abc import Sequence
+
 from engine.diagnosis.rule import Case, say, where_ranks_were
 from engine.events import Collective, Diagnosis
+
+_MAKES_GROUP = re.compile(r"\b(new_group|new_subgroups|init_process_group|init_device_mesh)\s*\(")
 
 
 def never_joined(case: Case) -> Diagnosis | None:
@@ -9,7 +14,7 @@ def never_joined(case: Case) -> Diagnosis | None:
     if case.outcome.status != "deadlock":
         return None
     waiting = [c for c in case.trace.collectives if c.duration_ns is None]
-    where = where_ranks_were(case.outcome)
+    where = where_ranks_were(case.outcome, _waiting_in(case, waiting))
     if not waiting:
         end = next((end for end in case.outcome.ranks if end.stack), None)
         frame = end.stack[0] if end else None
@@ -31,6 +36,18 @@ def never_joined(case: Case) -> Diagnosis | None:
         "where": where,
     }
     return say("deadlock", args, line=first.line, rank=first.rank)
+
+
+def _waiting_in(case: Case, waiting: Sequence[Collective]) -> dict[int, str]:
+    """What each rank waited in: the oldest call that never ended, else the making of a group."""
+    found: dict[int, str] = {}
+    for call in sorted(waiting, key=lambda c: c.at_ns):
+        found.setdefault(call.rank, call.op)
+    for end in case.outcome.ranks:
+        made = _MAKES_GROUP.search(case.line_text(end.stack[0].line)) if end.stack else None
+        if made:
+            found.setdefault(end.rank, made[1])
+    return found
 
 
 def _missing(case: Case, call: Collective) -> str:

@@ -1,7 +1,8 @@
 """What a rule sees and how it answers. May import trace and the leaves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from engine.events import Args, Diagnosis, Failure, Outcome, RankEnd
 from engine.messages import DIAGNOSES, render
@@ -45,11 +46,16 @@ def say(code: str, args: Args, *, line: int | None = None, rank: int | None = No
     )
 
 
-def where_ranks_were(outcome: Outcome) -> str:
-    """Where each rank was when the run was stopped: "rank 0 on line 17, rank 2 on line 19"."""
+def where_ranks_were(outcome: Outcome, calls: Mapping[int, str] = MappingProxyType({})) -> str:
+    """Where each rank was when the run was stopped: "rank 0 in barrier on line 17, rank 1 ...".
+
+    calls names what a rank was waiting in, where that is known.
+    """
     places = []
     for end in outcome.ranks:
-        if end.stack:
+        if end.stack and end.rank in calls:
+            places.append(f"rank {end.rank} in {calls[end.rank]} on line {end.stack[0].line}")
+        elif end.stack:
             places.append(f"rank {end.rank} on line {end.stack[0].line}")
         elif end.exit is not None:
             places.append(f"rank {end.rank} had ended")

@@ -83,7 +83,7 @@ def test_places_of_ranks_are_told_in_the_language() -> None:
         elapsed_s=1.0,
         dropped_events=0,
     )
-    where = where_ranks_were(outcome)
+    where = where_ranks_were(outcome, {0: "all_reduce"})
     args: Args = {
         "rank": 0,
         "op": "all_reduce",
@@ -92,9 +92,12 @@ def test_places_of_ranks_are_told_in_the_language() -> None:
         "where": where,
     }
     japanese = render_code(load_translations()["ja"], DIAGNOSES["deadlock"], args)
-    assert re.findall(r"[a-z_]+", japanese) == ["all_reduce"]
+    assert re.findall(r"[a-z_]+", japanese) == ["all_reduce", "all_reduce"]
     assert "ランク 1, 12" in japanese
-    assert "ランク 0 は 17 行目, ランク 1 は終了済み, ランク 12 はプログラムの外" in japanese
+    assert (
+        "ランク 0 は 17 行目の all_reduce の中, ランク 1 は終了済み, ランク 12 はプログラムの外"
+        in japanese
+    )
     english = render_code(load_translations()["en"], DIAGNOSES["deadlock"], args)
     assert where in english
 

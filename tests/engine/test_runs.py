@@ -194,6 +194,7 @@ async def test_hang_names_the_rank_that_never_came(run: Runner) -> None:
     assert found.code == "deadlock"
     assert found.args["missing"] == "rank 2"
     assert found.args["op"] == "all_reduce"
+    assert "rank 0 in all_reduce on line 7" in found.message
     assert "rank 2 on line 6" in found.message
     waiting = [c for c in ran.trace.collectives if c.duration_ns is None]
     assert {c.rank for c in waiting} == {0, 1, 3}
