@@ -91,6 +91,16 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
             "Line {line} asks for a CUDA device, but these ranks run on CPU. Write `{suggestion}` "
             "instead, with `{setup}` near the top."
         ),
+        "one-sample-per-rank": (
+            "The batch of rank {rank} has only one value per channel on line {line}, and BatchNorm "
+            "cannot take a variance of one sample. Give every rank a batch of at least two "
+            "samples, or convert to SyncBatchNorm, which uses the batch of all ranks."
+        ),
+        "forward-bypassed": (
+            "Line {line} uses a sharded module without its forward on rank {rank}: its parameters "
+            "are gathered by hooks around forward, so here they were still sharded. Call the "
+            "model itself, or name the method with `register_fsdp_forward_method`."
+        ),
         "cuda-call-on-cpu-ranks": (
             "Line {line} calls CUDA, but these ranks run on CPU. Write `{suggestion}` instead."
         ),

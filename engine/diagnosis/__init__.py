@@ -4,7 +4,7 @@ May import trace, costs and the leaves. Rules are small files of this package; `
 in an order in which the most specific speaks first.
 """
 
-from engine.diagnosis import devices, failures, hangs, limits, network, partners
+from engine.diagnosis import devices, failures, hangs, limits, network, partners, training
 from engine.diagnosis.rule import Case, Rule
 from engine.events import Diagnosis, Outcome
 from engine.program import Program
@@ -15,6 +15,8 @@ _RULES: tuple[Rule, ...] = (
     limits.stopped_at_limit,
     hangs.never_joined,
     devices.cuda_on_cpu_ranks,
+    training.one_sample_per_rank,
+    training.forward_bypassed,
     network.no_network,
     partners.left_early,
     failures.not_python,
