@@ -38,7 +38,6 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "events-dropped": (
             "{count} trace lines of rank {rank} were malformed or too long and were dropped."
         ),
-        "auto-took-cpu": "The ranks run on CPU: this machine offers no GPU per rank.",
         "unsandboxed": (
             "This run was not isolated: the operator started the engine without a sandbox."
         ),

@@ -23,8 +23,6 @@ from engine.sandbox.syscalls import machine_of
 from engine.sandbox.tiers import Probe, probe
 from engine.supervisor.park import ParkPlan, supervise
 
-PARK = b"p"
-
 
 def main() -> NoReturn:
     """Warm up, say hello, then serve until the executor hangs up."""

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from app.runs.requests import NewRun, Owner
@@ -51,10 +51,6 @@ class Snapshot:
     @property
     def has_ended(self) -> bool:
         return self.record.state == "ended"
-
-    def with_current_code(self, code: str) -> "Snapshot":
-        """The same run, judged stale or not by the code that is in the cell now."""
-        return replace(self, record=replace(self.record, is_stale=code != self.record.source))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +149,7 @@ class LiveRun:
         last = self.events[-1] if self.events else None
         return Outcome(
             rank=-1,
-            seq=len(self.events),
+            seq=sum(event.rank < 0 for event in self.events),
             at_ns=last.at_ns if last else 0,
             status=status,
             ranks=(),

@@ -36,11 +36,14 @@ class _Run:
         self.is_cancelled = False
         self.slot: Slot | None = None
         self.has_ended = False
+        self.num_run_events = 0
+        """Events of the run itself so far: the next one's sequence number."""
 
     def put(self, item: StreamItem) -> None:
         self.items.put_nowait(item)
         if not isinstance(item, Queued):
             self.trace.add(item)
+            self.num_run_events += item.rank < 0
 
 
 class LocalExecutor:
@@ -251,7 +254,7 @@ def _bare_outcome(run: _Run, status: str) -> Outcome:
     last_ns = max((e.at_ns for e in run.trace.outputs), default=0)
     return Outcome(
         rank=-1,
-        seq=1_000_000_000 if started else 0,
+        seq=run.num_run_events,
         at_ns=last_ns,
         status="cancelled" if status == "cancelled" else "engine_failure",
         ranks=tuple(

@@ -39,7 +39,7 @@ _MAX_STACK_BYTES = 64 * 1024
 _MAX_NOTES = 32
 _MAX_DROPPED = 1000
 """Malformed lines of a rank after which its trace is not read any more."""
-_ENGINE_NOTES = ("output-truncated", "events-dropped", "unsandboxed", "auto-took-cpu")
+_ENGINE_NOTES = ("output-truncated", "events-dropped", "unsandboxed")
 _FRAME = re.compile(r'^  File "(.*)", line (\d{1,9}) in (.*)$', re.ASCII)
 
 

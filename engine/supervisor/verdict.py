@@ -83,7 +83,7 @@ def is_deadlock(gather: Gather, filename: str, lines: Sequence[str]) -> bool:
 
     A rank that sleeps on purpose may still come, so then only the wall limit decides.
     """
-    if not any_waits(gather):
+    if not any_waits(gather) or _all_wait_together(gather, filename):
         return False
     for rank, state in enumerate(gather.ranks):
         if state.has_ended or state.pending:
@@ -98,6 +98,24 @@ def is_deadlock(gather: Gather, filename: str, lines: Sequence[str]) -> bool:
         if _SLEEP.search(line):
             return False
     return True
+
+
+def _all_wait_together(gather: Gather, filename: str) -> bool:
+    """Whether every rank is in the very same call: then nobody is missing, it is only slow."""
+    places: set[tuple[str | int | None, ...]] = set()
+    for rank, state in enumerate(gather.ranks):
+        if state.has_ended or state.has_finished:
+            return False
+        frames = gather.frames(rank)
+        if state.pending:
+            call = min(state.pending.values(), key=lambda c: c.at_ns)
+            places.add((call.op, call.group, call.group_seq, call.peer))
+        elif _is_in_distributed(frames):
+            own = learner_frames(frames, filename)
+            places.add((own[0].line if own else None,))
+        else:
+            return False
+    return len(places) == 1
 
 
 def learner_frames(frames: Sequence[tuple[str, Frame]], filename: str) -> tuple[Frame, ...]:

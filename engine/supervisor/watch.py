@@ -69,7 +69,7 @@ class Watch:
         """Hand the program over, watch until init is gone, send the outcome."""
         self.send_started()
         self.register()
-        if not hand_over(self.parked, self.program):
+        if not hand_over(self.parked, self.program) and self.stop is None:
             self.stop = "engine"
         while not self.init_is_gone:
             self.step()
@@ -180,7 +180,7 @@ class Watch:
                 self.rank_of_pid = {pid: int(rank) for rank, pid in said["pids"].items()}
             elif "ended" in said:
                 self.rank_ended(said["ended"], said["exit"], said["cpu_s"])
-            elif "failed" in said:
+            elif "failed" in said and self.stop is None:
                 self.stop = "engine"
 
     def rank_ended(self, rank: int, exit_code: int, cpu_s: float) -> None:

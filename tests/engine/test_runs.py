@@ -205,7 +205,7 @@ async def test_a_late_rank_that_only_sleeps_is_waited_for(run: Runner) -> None:
         'import time\nif dist.get_rank() == 1: time.sleep(1.5)\ndist.barrier()\nprint("all here")\n'
     )
     ran = await run(source, ranks=2, limits=Limits(stall_s=0.4))
-    assert ran.outcome.status == "ok"
+    assert ran.outcome.status == "ok", ran.outcome
     assert ran.text(0) == "all here\n"
 
 

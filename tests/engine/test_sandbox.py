@@ -20,7 +20,7 @@ from engine.sandbox.root import plan_root
 from engine.sandbox.seccomp import build_filter
 from engine.sandbox.syscalls import Machine, numbers
 from engine.supervisor.gather import Gather
-from engine.supervisor.verdict import judge
+from engine.supervisor.verdict import is_deadlock, judge
 from engine.wire import decode
 from tests.engine.conftest import Runner, collect
 
@@ -296,3 +296,17 @@ def _target(link: Path) -> str:
         return str(link.readlink())
     except OSError:  # the process has just ended, or is another user's
         return ""
+
+
+def test_ranks_that_are_all_in_the_same_call_are_slow_and_not_hung() -> None:
+    def dump(line: int) -> bytes:
+        torch = b'  File "/x/torch/distributed/c10d.py", line 9 in init_process_group\n'
+        return b"Thread 0x1:\n" + torch + b'  File "/work/p.py", line %d in f\n' % line
+
+    gather = Gather(2, Limits(), 0, lambda event: None)
+    for rank in range(2):
+        gather.stack(rank, dump(3))
+    assert not is_deadlock(gather, "/work/p.py", ["", "", "init_process_group()"])
+    gather.ranks[1].stack_text.clear()
+    gather.stack(1, dump(2))
+    assert is_deadlock(gather, "/work/p.py", ["", "new_group()", "init_process_group()"])
