@@ -1,16 +1,15 @@
-"""The facts of a run: what ranks report, what a run's stream carries, and how it ended.
+"""The facts of a run: what its stream carries, and how it ended.
 
 May import the standard library only. Events are what leaves the engine (DESIGN: the contract);
-reports are what a rank writes on its trace pipe, untrusted until `engine.wire` has decoded them.
-Shape legend: [C] channels.
+what a rank itself writes is in `engine.reports`. Shape legend: [C] channels.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.facts import AllocationFacts, Args, MemoryFacts, ObservationFacts, PeakFacts, Phase
+
 Stream = Literal["stdout", "stderr"]
-Phase = Literal["forward", "backward", "step"]
 Scope = Literal["local", "global"]
 StatisticName = Literal["mean", "var", "count", "running_mean", "running_var"]
 Status = Literal[
@@ -25,68 +24,6 @@ Status = Literal[
     "error",
 ]
 LimitName = Literal["wall", "cpu", "memory", "output", "trace"]
-Arg = str | int | float | None
-Args = Mapping[str, Arg]
-
-
-# ------------------------------------------------------------------ reports, from inside a rank
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectiveReport:
-    """A collective (or point-to-point call) was enqueued; its end comes as an EndReport."""
-
-    kind: Literal["collective"] = "collective"
-    call: int
-    """Number of the call within its rank, from 0."""
-    at_ns: int
-    """CLOCK_MONOTONIC of the machine."""
-    op: str
-    group: str
-    group_ranks: tuple[int, ...]
-    """Global ranks of the group's members."""
-    group_seq: int
-    """Number of the call within its group on this rank, from 0."""
-    input_bytes: int
-    output_bytes: int
-    dtype: str | None
-    phase: Phase | None
-    module: str | None
-    line: int | None
-    peer: int | None = None
-    """Global rank at the other end of a point-to-point call."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndReport:
-    """The collective `call` of this rank ended."""
-
-    kind: Literal["end"] = "end"
-    call: int
-    at_ns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatisticReport:
-    """A per-channel statistic [C] of one batch-norm layer (count has one value)."""
-
-    kind: Literal["statistic"] = "statistic"
-    at_ns: int
-    module: str
-    name: StatisticName
-    scope: Scope
-    values: tuple[float, ...]
-    phase: Phase | None
-    line: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoteReport:
-    """The engine adapted something so that stock PyTorch runs on CPU ranks."""
-
-    kind: Literal["note"] = "note"
-    at_ns: int
-    code: str
-    args: Args
-    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,43 +48,6 @@ class Failure:
     """Learner frames, outermost first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureReport:
-    """The program of this rank raised."""
-
-    kind: Literal["failure"] = "failure"
-    at_ns: int
-    failure: Failure
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BegunReport:
-    """The engine's part of starting this rank is done; the program comes next."""
-
-    kind: Literal["begun"] = "begun"
-    at_ns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedReport:
-    """The program of this rank reached its end (or sys.exit); only teardown is left."""
-
-    kind: Literal["finished"] = "finished"
-    at_ns: int
-
-
-Report = (
-    BegunReport
-    | CollectiveReport
-    | EndReport
-    | StatisticReport
-    | NoteReport
-    | FailureReport
-    | FinishedReport
-)
-
-
-# ------------------------------------------------------------------ events, out of the engine
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
     """The ranks have the program; at_ns counts from here."""
@@ -213,6 +113,46 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Memory(MemoryFacts):
+    """What one rank holds at a boundary of a phase or module."""
+
+    kind: Literal["memory"] = "memory"
+    rank: int
+    seq: int
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak(PeakFacts):
+    """What one rank held when it held most; the last one of a rank counts."""
+
+    kind: Literal["peak"] = "peak"
+    rank: int
+    seq: int
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation(AllocationFacts):
+    """One change of one storage of one rank; only at the detailed level."""
+
+    kind: Literal["allocation"] = "allocation"
+    rank: int
+    seq: int
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation(ObservationFacts):
+    """Something that happened in one rank and that a diagnosis may rest on."""
+
+    kind: Literal["observation"] = "observation"
+    rank: int
+    seq: int
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """What the engine adapted or cut, in English; the page renders code + args.
 
@@ -273,4 +213,15 @@ class Outcome:
     """The limit at which the run was stopped."""
 
 
-Event = Started | Output | Collective | Statistic | Note | Outcome
+Event = (
+    Started
+    | Output
+    | Collective
+    | Statistic
+    | Memory
+    | Peak
+    | Allocation
+    | Observation
+    | Note
+    | Outcome
+)

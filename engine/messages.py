@@ -7,7 +7,7 @@ sentence is written once here and once per further language.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from engine.events import Args
+from engine.facts import Args
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {

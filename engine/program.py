@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Device = Literal["auto", "cpu", "cuda"]
+Detail = Literal["summary", "allocations"]
+"""Memory at boundaries and peaks, or every allocation as well."""
 
 MAX_RANKS = 8
 MAX_SOURCE_BYTES = 256 * 1024
@@ -47,6 +49,8 @@ class Program:
     name: str = "program.py"
     """File name that tracebacks and `__file__` show."""
     limits: Limits = field(default_factory=Limits)
+    detail: Detail = "summary"
+    """How much of each rank's memory is traced."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.world_size <= MAX_RANKS:

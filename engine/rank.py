@@ -29,9 +29,9 @@ import torch
 from torch._C._distributed_c10d import TCPStore
 
 from engine import torch_cpu, tracers
-from engine.events import BegunReport, FailureReport, FinishedReport, Report
 from engine.failure import describe, exit_code, show
 from engine.program import Program
+from engine.reports import BegunReport, FailureReport, FinishedReport, Report
 from engine.sandbox import linux
 from engine.sandbox.init import RANK_FAILED, RankStart
 from engine.sandbox.limits import apply_limits

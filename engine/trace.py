@@ -6,7 +6,19 @@ May import events and program. Shape legend: [C] channels.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from engine.events import Collective, Event, Note, Outcome, Output, Started, Statistic
+from engine.events import (
+    Allocation,
+    Collective,
+    Event,
+    Memory,
+    Note,
+    Observation,
+    Outcome,
+    Output,
+    Peak,
+    Started,
+    Statistic,
+)
 
 
 @dataclass(slots=True)
@@ -17,6 +29,11 @@ class Trace:
     outputs: list[Output] = field(default_factory=list)
     collectives: list[Collective] = field(default_factory=list)
     statistics: list[Statistic] = field(default_factory=list)
+    memory: list[Memory] = field(default_factory=list)
+    peaks: dict[int, Peak] = field(default_factory=dict)
+    """The highest moment of each rank so far."""
+    allocations: list[Allocation] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     outcome: Outcome | None = None
 
@@ -31,6 +48,14 @@ class Trace:
                 self.collectives.append(event)
             case Statistic():
                 self.statistics.append(event)
+            case Memory():
+                self.memory.append(event)
+            case Peak():
+                self.peaks[event.rank] = event
+            case Allocation():
+                self.allocations.append(event)
+            case Observation():
+                self.observations.append(event)
             case Note():
                 self.notes.append(event)
             case Outcome():

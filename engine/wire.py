@@ -15,16 +15,21 @@ from typing import Annotated, TypeVar, cast
 from pydantic import Field, TypeAdapter, ValidationError
 
 from engine.errors import WireError
-from engine.events import (
+from engine.events import Event
+from engine.facts import MemoryFacts
+from engine.program import Program
+from engine.reports import (
+    AllocationReport,
     CollectiveReport,
     EndReport,
-    Event,
     FailureReport,
+    MemoryReport,
     NoteReport,
+    ObservationReport,
+    PeakReport,
     Report,
     StatisticReport,
 )
-from engine.program import Program
 
 MAX_REPORT_BYTES = 64 * 1024
 """Longest line that a rank may write on its trace pipe."""
@@ -32,8 +37,11 @@ MAX_TEXT = 8 * 1024
 MAX_NAME = 512
 MAX_VALUES = 4096
 MAX_FRAMES = 64
+MAX_HELD = 64
+"""Holdings of a peak, and dimensions of a shape."""
 MAX_COUNT = 1 << 62
 
+_FIRST = {"kind": 0, "rank": 1, "seq": 2, "at_ns": 3}
 _VALUES = re.compile(rb'"values":\[[^\]]*\]')
 T = TypeVar("T")
 
@@ -55,7 +63,8 @@ def _program_adapter() -> TypeAdapter[Program]:
 
 @cache
 def _names(cls: Hashable) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(cast(type, cls)))
+    names = [field.name for field in dataclasses.fields(cast(type, cls))]
+    return tuple(sorted(names, key=lambda name: _FIRST.get(name, len(_FIRST))))
 
 
 def _plain(value: object) -> object:
@@ -131,6 +140,21 @@ def _check_sizes(report: Report) -> None:
         case StatisticReport():
             names, counts = (report.module,), (*counts, report.line)
             _require(1 <= len(report.values) <= MAX_VALUES, "no values, or too many")
+        case MemoryReport() | PeakReport():
+            names = (report.module,)
+            counts += (report.total_bytes, *memory_bytes(report), report.line)
+            if isinstance(report, PeakReport):
+                _require(len(report.held) <= MAX_HELD, "too many holdings")
+                for held in report.held:
+                    names += (held.module, held.dtype)
+                    counts += (held.num_bytes, held.num_storages, held.line, *(held.shape or ()))
+        case AllocationReport():
+            names = (report.module, report.op, report.dtype)
+            counts += (report.storage, report.num_bytes, report.line, *(report.shape or ()))
+        case ObservationReport():
+            names = (report.name, *(v for v in report.args.values() if isinstance(v, str)))
+            counts += (report.line, *(v for v in report.args.values() if isinstance(v, int)))
+            _require(len(report.args) <= 16, "too many arguments")
         case NoteReport():
             names = (report.code, *(v for v in report.args.values() if isinstance(v, str)))
             counts += (report.line, *(v for v in report.args.values() if isinstance(v, int)))
@@ -146,6 +170,22 @@ def _check_sizes(report: Report) -> None:
             counts += (report.call,)
     _require(all(len(name) <= MAX_NAME for name in names if name), "a name is too long")
     _require(all(0 <= n < MAX_COUNT for n in counts if n is not None), "a number is out of range")
+
+
+def memory_bytes(facts: MemoryFacts) -> tuple[int | None, ...]:
+    """Every number of bytes that a report of memory has."""
+    return (
+        facts.parameter_bytes,
+        facts.gradient_bytes,
+        facts.optimizer_bytes,
+        facts.activation_bytes,
+        facts.buffer_bytes,
+        facts.communication_bytes,
+        facts.other_bytes,
+        facts.peak_bytes,
+        facts.allocated_bytes,
+        facts.reserved_bytes,
+    )
 
 
 def _require(holds: bool, reason: str) -> None:

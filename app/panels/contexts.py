@@ -10,7 +10,8 @@ from typing import Literal
 from app.grading import Verdict
 from app.i18n import Language
 from app.lessons import Cell, Course, Lesson, MatchCheck, MatchChoice
-from engine.events import Phase, Status
+from engine.events import Status
+from engine.facts import Phase
 from engine.program import Limits
 
 RunState = Literal["queued", "starting", "running", "ended"]

@@ -16,7 +16,8 @@ from statistics import median
 from typing import NamedTuple
 
 from app.panels.contexts import CollectiveRow, TimelinePanel
-from engine.events import Collective, Phase
+from engine.events import Collective
+from engine.facts import Phase
 from engine.trace import Trace
 
 MAX_CALLS = 5000

@@ -19,7 +19,8 @@ from app.panels.marks import encode_marks, failure_marks
 from app.panels.output import is_truncated, output_chunks
 from app.panels.statistics import layer_panels
 from app.panels.timeline import timeline_panel
-from engine.events import Arg, Diagnosis, Note, RankEnd
+from engine.events import Diagnosis, Note, RankEnd
+from engine.facts import Arg
 from engine.messages import DIAGNOSES, NOTES
 from engine.trace import Trace
 

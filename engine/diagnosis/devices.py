@@ -3,7 +3,8 @@
 import re
 
 from engine.diagnosis.rule import Case, say
-from engine.events import Args, Diagnosis
+from engine.events import Diagnosis
+from engine.facts import Args
 
 _REFUSALS = re.compile(
     r"not compiled with CUDA|no NVIDIA driver|No CUDA GPUs|CUDA (driver|error)|_cuda_|"

@@ -3,7 +3,8 @@
 import signal
 
 from engine.diagnosis.rule import Case, say
-from engine.events import Args, Diagnosis
+from engine.events import Diagnosis
+from engine.facts import Args
 from engine.program import MIB
 
 _MAX_DETAIL = 300

@@ -3,7 +3,8 @@
 import re
 
 from engine.diagnosis.rule import Case, say
-from engine.events import Args, Diagnosis
+from engine.events import Diagnosis
+from engine.facts import Args
 
 _LOST = re.compile(
     r"Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|"

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from engine.events import Args, Diagnosis, Failure, Outcome, RankEnd
+from engine.events import Diagnosis, Failure, Outcome, RankEnd
+from engine.facts import Args
 from engine.messages import DIAGNOSES, render
 from engine.program import Program
 from engine.trace import Trace

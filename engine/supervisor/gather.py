@@ -11,27 +11,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from engine.errors import WireError
-from engine.events import (
-    Args,
-    BegunReport,
-    Collective,
-    CollectiveReport,
-    EndReport,
-    Event,
-    Failure,
-    FailureReport,
-    FinishedReport,
-    Frame,
-    Note,
-    NoteReport,
-    Output,
-    Report,
-    Statistic,
-    StatisticReport,
-    Stream,
-)
+from engine.events import Collective, Event, Failure, Frame, Note, Output, Stream
+from engine.facts import Args
 from engine.messages import NOTES, render
 from engine.program import Limits
+from engine.reports import (
+    AllocationReport,
+    BegunReport,
+    CollectiveReport,
+    EndReport,
+    FailureReport,
+    FinishedReport,
+    MemoryReport,
+    NoteReport,
+    ObservationReport,
+    PeakReport,
+    Report,
+    StatisticReport,
+)
+from engine.supervisor.facts import Stamp, stamped
 from engine.wire import MAX_REPORT_BYTES, decode_report
 
 _MAX_PENDING = 10_000
@@ -194,8 +192,15 @@ class Gather:
                 if begun is None:
                     raise WireError("the end of a call that never began")
                 self._send(self._collective(rank, begun, report.at_ns))
-            case StatisticReport():
-                self._send(self._statistic(rank, report))
+            case (
+                StatisticReport()
+                | MemoryReport()
+                | PeakReport()
+                | AllocationReport()
+                | ObservationReport()
+            ):
+                seq, at_ns = self.next_seq(rank), self._since_start(report.at_ns)
+                self._send(stamped(report, Stamp(rank=rank, seq=seq, at_ns=at_ns)))
             case NoteReport():
                 state.num_notes += 1
                 is_ranks = report.code in NOTES and report.code not in _ENGINE_NOTES
@@ -237,19 +242,6 @@ class Gather:
             module=begun.module,
             line=begun.line,
             peer=begun.peer,
-        )
-
-    def _statistic(self, rank: int, report: StatisticReport) -> Statistic:
-        return Statistic(
-            rank=rank,
-            seq=self.next_seq(rank),
-            at_ns=self._since_start(report.at_ns),
-            module=report.module,
-            name=report.name,
-            scope=report.scope,
-            values=report.values,
-            phase=report.phase,
-            line=report.line,
         )
 
     # -------------------------------------------------------------- stacks

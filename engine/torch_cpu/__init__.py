@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from engine.events import NoteReport
+from engine.reports import NoteReport
 from engine.torch_cpu.adaptations import adapt_ddp, adapt_fsdp, adapt_sync_batch_norm
 from engine.torch_cpu.groups import KeptGroups, adapt_backends
 from engine.torch_cpu.kernels import Kernels, register_kernels

@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable
 
-from engine.events import Args, NoteReport
+from engine.facts import Args
+from engine.reports import NoteReport
 
 
 class Notes:

@@ -7,7 +7,7 @@ collectives and statistics.
 
 from collections.abc import Callable
 
-from engine.events import Report
+from engine.reports import Report
 from engine.tracers.collectives import CollectiveTracer
 from engine.tracers.interception import Interception, prepare
 from engine.tracers.position import Position

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch._C._distributed_c10d import Work
 
-from engine.events import CollectiveReport, EndReport, Report
+from engine.reports import CollectiveReport, EndReport, Report
 from engine.tracers.c10d import Op, output_tensors, read_call
 from engine.tracers.position import Position
 

@@ -23,7 +23,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from engine.events import Phase
+from engine.facts import Phase
 from engine.tracers.compiling import never_compiled
 from engine.tracers.names import Names
 

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._python_dispatch import _disable_current_modes
 
-from engine.events import Report, Scope, StatisticName, StatisticReport
+from engine.events import Scope, StatisticName
+from engine.reports import Report, StatisticReport
 from engine.tracers.position import Position
 
 NUM_CHANNELS_SHOWN = 64

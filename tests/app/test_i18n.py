@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from app.i18n import CatalogueError, load_translations, negotiate, render_code
 from engine.diagnosis.rule import where_ranks_were
-from engine.events import Args, Frame, Outcome, RankEnd
+from engine.events import Frame, Outcome, RankEnd
+from engine.facts import Args
 from engine.messages import DIAGNOSES, NOTES, PHRASES
 
 PLACEHOLDER = re.compile(r"\{[^{}]*\}")

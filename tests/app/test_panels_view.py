@@ -9,7 +9,8 @@ import pytest
 from app.i18n import Translations, load_translations
 from app.panels import marks_json, num_events, run_view, trace_json
 from app.panels.marks import utf16_column
-from engine.events import Args, Diagnosis, Event, Failure, Frame, Note, RankEnd
+from engine.events import Diagnosis, Event, Failure, Frame, Note, RankEnd
+from engine.facts import Args
 from engine.trace import Trace, fold
 from tests.app import panel_events as made
 

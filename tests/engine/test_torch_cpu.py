@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.events import NoteReport
+from engine.reports import NoteReport
 from tests.engine.torch_programs.client import Rank, Ranks
 
 Case = dict[str, object]

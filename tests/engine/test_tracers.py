@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.events import CollectiveReport, EndReport, StatisticReport
+from engine.reports import CollectiveReport, EndReport, StatisticReport
 from tests.engine.torch_programs.client import Rank, Ranks
 
 PROGRAMS = Path(__file__).parent / "torch_programs"

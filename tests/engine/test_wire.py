@@ -8,15 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import WireError
-from engine.events import (
-    Collective,
-    CollectiveReport,
-    Outcome,
-    RankEnd,
-    Statistic,
-    StatisticReport,
-)
+from engine.events import Collective, Outcome, RankEnd, Statistic
 from engine.program import Limits, Program
+from engine.reports import CollectiveReport, StatisticReport
 from engine.wire import (
     MAX_REPORT_BYTES,
     decode,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.events import Report
+from engine.reports import Report
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
