@@ -22,7 +22,8 @@ LANGUAGES: tuple[Language, ...] = get_args(Language)
 DEFAULT_LANGUAGE: Language = "en"
 LOCALE_FOLDER = Path(__file__).parent / "locale"
 _MAX_HEADER_CHARACTERS = 1000
-_PHRASE_ARGS = ("where", "missing", "op", "who", "waiting")
+_PHRASE_ARGS = ("where", "missing", "op", "who", "waiting", "calls")
+_WORDS = ("op", "module", "dtype")
 
 LANGUAGE_NAMES: Mapping[Language, str] = {"ja": "日本語", "en": "English"}
 
@@ -142,4 +143,4 @@ def _phrases(translations: Translations, text: str) -> str:
 
 def _argument(found: re.Match[str]) -> str:
     """The pattern of a phrase's argument: the name of a call, or numbers with commas."""
-    return rf"(?P<{found[1]}>[\w.]+)" if found[1] == "op" else rf"(?P<{found[1]}>\d+(?:, \d+)*)"
+    return rf"(?P<{found[1]}>[\w.]+)" if found[1] in _WORDS else rf"(?P<{found[1]}>\d+(?:, \d+)*)"

@@ -59,6 +59,8 @@ class Started:
     world_size: int
     device: Literal["cpu", "cuda"]
     tier: str
+    simulated_ranks: int | None = None
+    """Ranks that the one process stands for; None: the ranks are real."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,7 @@ class Collective:
     op: str
     group: str
     group_ranks: tuple[int, ...]
+    """Global ranks of the group's members; of a group of more than 64 the first 64."""
     group_seq: int
     group_size: int
     input_bytes: int

@@ -7,7 +7,10 @@ sentence is written once here and once per further language.
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from engine.collective_messages import COLLECTIVES
 from engine.facts import Args
+from engine.raised_messages import RAISED
+from engine.mistakes import MISTAKES
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {
@@ -28,6 +31,14 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "device_id=cpu was supplied to FullyShardedDataParallel: these ranks run on CPU, "
             "where stock PyTorch asks for a device_id."
         ),
+        "fsdp-sync-check-lifted": (
+            "FullyShardedDataParallel accepted sync_module_states=True on CPU: stock PyTorch "
+            "broadcasts from GPU memory only, so this check was lifted."
+        ),
+        "fsdp-offload-on-cpu": (
+            "FSDP's offloading of states to CPU was replaced by copies: these ranks hold all on "
+            "CPU already, where stock PyTorch would go on with memory that it freed or overwrote."
+        ),
         "nccl-to-gloo": (
             'The backend "{backend}" was replaced by "gloo": nccl needs one GPU per rank, and '
             "these ranks run on CPU."
@@ -38,6 +49,10 @@ NOTES: Mapping[str, str] = MappingProxyType(
         "events-dropped": (
             "{count} trace lines of rank {rank} were malformed or too long and were dropped."
         ),
+        "allocations-cut": (
+            "A rank made more than {count} changes of memory: its detailed trace ends there, "
+            "and the figures at boundaries go on."
+        ),
         "unsandboxed": (
             "This run was not isolated: the operator started the engine without a sandbox."
         ),
@@ -46,14 +61,12 @@ NOTES: Mapping[str, str] = MappingProxyType(
 
 DIAGNOSES: Mapping[str, str] = MappingProxyType(
     {
+        **COLLECTIVES,
+        **RAISED,
         "syntax-error": "Line {line} is not valid Python: {detail}.",
         "exception": "Rank {rank} raised {type} on line {line}: {detail}",
         "exception-outside": "Rank {rank} raised {type}: {detail}",
         "rank-exited": "Rank {rank} ended with exit code {exit}.",
-        "left-early": (
-            "On line {line}, {waiting} waited in {op}, but {who} ended without joining it. Every "
-            "rank of a group must make the same collective calls, in the same order."
-        ),
         "no-network": (
             "Rank {rank} tried to reach the network on line {line}. Runs have no network: put what "
             "the program needs into the program itself."
@@ -79,10 +92,6 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
             "The run produced more trace than its limit of {limit_mib} MiB or {limit_events} "
             "events and was stopped. What came before is kept. Train fewer steps."
         ),
-        "deadlock": (
-            "Rank {rank} waits in {op} on line {line}, but {missing} never joined it. At that "
-            "moment: {where}."
-        ),
         "sandbox-violation": (
             "Rank {rank} made a system call that the sandbox forbids and was killed."
         ),
@@ -103,11 +112,21 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
         "cuda-call-on-cpu-ranks": (
             "Line {line} calls CUDA, but these ranks run on CPU. Write `{suggestion}` instead."
         ),
+        **MISTAKES,
         "engine-failure": "The engine failed; this is not your program's fault. Run it again.",
     }
 )
 
 PHRASES: tuple[str, ...] = (
+    "rank {rank} called {op} on line {line}",
+    "ranks {ranks} called {op} on line {line}",
+    "rank {rank} called {op}",
+    "ranks {ranks} called {op}",
+    "layer {module}",
+    "{num} {dtype} values",
+    "rank {rank} failed on line {line}",
+    "rank {rank} failed",
+    "rank {rank} was killed",
     "rank {rank} in {op} on line {line}",
     "rank {rank} on line {line}",
     "rank {rank} had ended",

@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Device = Literal["auto", "cpu", "cuda"]
-Detail = Literal["summary", "allocations"]
-"""Memory at boundaries and peaks, or every allocation as well."""
+Detail = Literal["off", "summary", "allocations"]
+"""Nothing traced; memory at boundaries and peaks; every allocation as well."""
 
 MAX_RANKS = 8
+MAX_SIMULATED_RANKS = 4096
 MAX_SOURCE_BYTES = 256 * 1024
 MIB = 1024 * 1024
 
@@ -50,7 +51,9 @@ class Program:
     """File name that tracebacks and `__file__` show."""
     limits: Limits = field(default_factory=Limits)
     detail: Detail = "summary"
-    """How much of each rank's memory is traced."""
+    """How much of each rank is traced."""
+    simulated_ranks: int | None = None
+    """Ranks that the one process stands for, with tensors that hold no data; None: real ranks."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.world_size <= MAX_RANKS:
@@ -60,3 +63,11 @@ class Program:
             raise ValueError(f"a program may have {MAX_SOURCE_BYTES} bytes, this one has {size}")
         if not self.name.isprintable() or "/" in self.name or self.name in ("", ".", ".."):
             raise ValueError("a program's name must be a plain file name")
+        if self.simulated_ranks is not None:
+            if not 1 <= self.simulated_ranks <= MAX_SIMULATED_RANKS:
+                raise ValueError(
+                    f"simulated ranks must be from 1 to {MAX_SIMULATED_RANKS}, "
+                    f"not {self.simulated_ranks}"
+                )
+            if self.world_size != 1:
+                raise ValueError(f"a simulation is one process, not {self.world_size}")

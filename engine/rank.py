@@ -1,6 +1,6 @@
 """One learner process: locks itself in, waits for its program, runs it as `__main__`, ends.
 
-May import sandbox, program, events, wire, tracers, torch_cpu and torch. It is forked from the warm
+May import sandbox, program, events, wire, tracers, torch_cpu, simulate and torch. It is forked from the warm
 zygote, so everything up to the program's first line is already done when the program arrives.
 """
 
@@ -28,7 +28,7 @@ import numpy
 import torch
 from torch._C._distributed_c10d import TCPStore
 
-from engine import torch_cpu, tracers
+from engine import simulate, torch_cpu, tracers
 from engine.failure import describe, exit_code, show
 from engine.program import Program
 from engine.reports import BegunReport, FailureReport, FinishedReport, Report
@@ -74,12 +74,12 @@ class Warmed:
     """What the zygote registered with torch, once, for all ranks that fork from it."""
 
     adaptations: torch_cpu.Adaptations
-    interception: tracers.Interception
+    traced: tracers.Prepared
 
 
 def warm_up() -> Warmed:
     """Adapt torch for CPU ranks and intercept collectives; starts no thread."""
-    return Warmed(adaptations=torch_cpu.prepare(), interception=tracers.prepare())
+    return Warmed(adaptations=torch_cpu.prepare(), traced=tracers.prepare())
 
 
 def rank_main(warmed: Warmed, start: RankStart) -> NoReturn:
@@ -161,7 +161,7 @@ def _prepare_process(start: RankStart, program: Program) -> None:
     """Make this process look like one that torchrun started."""
     faulthandler.enable(2, all_threads=False)
     faulthandler.register(signal.SIGUSR1, file=STACK_FD, all_threads=True)
-    rank, world_size = str(start.rank), str(program.world_size)
+    rank, world_size = str(start.rank), str(program.simulated_ranks or program.world_size)
     os.environ.clear()
     os.environ.update(
         PATH="/usr/local/bin:/usr/bin:/bin",
@@ -206,28 +206,50 @@ def _run(program: Program, warmed: Warmed) -> int:
     """Execute the program as `__main__`; returns its exit code."""
     filename = str(Path.cwd() / program.name)
     pipe = _TracePipe()
-    traced = tracers.install(pipe.report, filename, warmed.interception)
+    traced = tracers.install(
+        pipe.report,
+        filename,
+        warmed.traced,
+        device="simulated" if program.simulated_ranks else "cpu",
+        detail=program.detail,
+    )
     adapted = warmed.adaptations.begin(pipe.report, traced.line)
     program = dataclasses.replace(program, source=program.source.removeprefix("\ufeff"))
     main = _make_main(program, filename)
+    simulation = None
+    if program.simulated_ranks:
+        simulation = simulate.begin(program.simulated_ranks, pipe.report, filename, traced.line)
     pipe.report(BegunReport(at_ns=time.monotonic_ns()))
     gc.enable()
     code = 0
     try:
         code_object = compile(program.source, filename, "exec", dont_inherit=True)
         exec(code_object, main.__dict__)  # noqa: S102 - that is what a rank is for
+        _end_trace(traced)
         pipe.report(FinishedReport(at_ns=time.monotonic_ns()))
     except SystemExit as error:
+        _end_trace(traced)
         pipe.report(FinishedReport(at_ns=time.monotonic_ns()))
         code = exit_code(error)
     except BaseException as error:  # noqa: BLE001 - whatever a program raises is an outcome
         code = 1
+        _end_trace(traced)
         pipe.report(FailureReport(at_ns=time.monotonic_ns(), failure=describe(error, filename)))
         show(error, filename)
+    if code == 0 and simulation is not None and simulation.refusal is not None:
+        code = 1  # the program has caught what it was told
+        refused = describe(simulation.refusal, filename)
+        failure = dataclasses.replace(refused, line=simulation.refusal.line)
+        pipe.report(FailureReport(at_ns=time.monotonic_ns(), failure=failure))
     code = _tear_down() or code
     # Destroying groups or __main__ may join threads that want the GIL: a false hang at exit.
-    _keep(adapted, main)
+    _keep(adapted, main, simulation)
     return code
+
+
+def _end_trace(traced: tracers.Tracers) -> None:
+    with contextlib.suppress(BaseException):  # what it reads may be of the program's own classes
+        traced.end()
 
 
 def _keep(*_: object) -> None:

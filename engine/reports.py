@@ -23,7 +23,7 @@ class CollectiveReport:
     op: str
     group: str
     group_ranks: tuple[int, ...]
-    """Global ranks of the group's members."""
+    """Global ranks of the group's members; of a large group its first ones."""
     group_seq: int
     """Number of the call within its group on this rank, from 0."""
     input_bytes: int
@@ -34,6 +34,8 @@ class CollectiveReport:
     line: int | None
     peer: int | None = None
     """Global rank at the other end of a point-to-point call."""
+    group_size: int | None = None
+    """Number of the group's members; None: group_ranks has them all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from engine.errors import WireError
 from engine.events import Event
 from engine.facts import MemoryFacts
-from engine.program import Program
+from engine.program import MAX_SIMULATED_RANKS, Program
 from engine.reports import (
     AllocationReport,
     CollectiveReport,
@@ -135,8 +135,11 @@ def _check_sizes(report: Report) -> None:
         case CollectiveReport():
             names = (report.op, report.group, report.dtype, report.module)
             counts += (report.input_bytes, report.output_bytes, report.group_seq, report.call)
-            counts += (report.line, report.peer, *report.group_ranks)
+            counts += (report.line, report.peer, report.group_size, *report.group_ranks)
             _require(len(report.group_ranks) <= MAX_FRAMES, "too many ranks in a group")
+            size = report.group_size
+            is_size = size is None or len(report.group_ranks) <= size <= MAX_SIMULATED_RANKS
+            _require(is_size, "a group of no such size")
         case StatisticReport():
             names, counts = (report.module,), (*counts, report.line)
             _require(1 <= len(report.values) <= MAX_VALUES, "no values, or too many")

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from app.bench.start import StartResult, measure_start
+from app.bench.trace import measure_trace
 from engine.errors import EngineError
 
 bench_app = typer.Typer(help="Measure this installation.", no_args_is_help=True)
@@ -46,6 +47,34 @@ def start(
     if as_json:
         rows = {str(r.ranks): _without_ranks(r) for r in results}
         typer.echo(json.dumps({"ranks": rows}))
+
+
+@bench_app.command()
+def trace(
+    steps: Annotated[int, typer.Option(min=1, help="Steps per run.")] = 10,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs on either side.")] = 5,
+    as_json: _AsJson = False,
+) -> None:
+    """Trace a 4-rank FSDP2 step at the default level, against the same step untraced."""
+    console = Console(stderr=True)
+    try:
+        with console.status("warming up") as status:
+            result = asyncio.run(measure_trace(steps, repeats, status.update))
+    except EngineError as error:
+        console.print(str(error))
+        raise typer.Exit(3) from None
+    table = Table(title="One step on 4 ranks (medians)")
+    for heading in ("untraced ms", "traced ms", "ratio", "events per step"):
+        table.add_column(heading, justify="right")
+    table.add_row(
+        f"{result.untraced_step_ms:.1f}",
+        f"{result.traced_step_ms:.1f}",
+        f"{result.overhead_ratio:.3f}",
+        f"{result.events_per_step:.0f}",
+    )
+    Console().print(table)
+    if as_json:
+        typer.echo(json.dumps(dataclasses.asdict(result)))
 
 
 def _without_ranks(result: StartResult) -> dict[str, float]:

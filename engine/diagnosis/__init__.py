@@ -4,8 +4,24 @@ May import trace, costs and the leaves. Rules are small files of this package; `
 in an order in which the most specific speaks first.
 """
 
-from engine.diagnosis import devices, failures, hangs, limits, network, partners, training
-from engine.diagnosis.rule import Case, Rule
+from engine.diagnosis import (
+    conversion,
+    devices,
+    failures,
+    hangs,
+    limits,
+    mismatches,
+    network,
+    optimizers,
+    partners,
+    replicas,
+    samplers,
+    saving,
+    sends,
+    shards,
+    training,
+)
+from engine.diagnosis.rule import Case, Mistakes, Rule
 from engine.events import Diagnosis, Outcome
 from engine.program import Program
 from engine.trace import Trace
@@ -13,17 +29,39 @@ from engine.trace import Trace
 _RULES: tuple[Rule, ...] = (
     limits.engine_failed,
     limits.stopped_at_limit,
+    mismatches.brought_unlike,
+    sends.sizes_differ,
     hangs.never_joined,
     devices.cuda_on_cpu_ranks,
     training.one_sample_per_rank,
     training.forward_bypassed,
     network.no_network,
-    partners.left_early,
+    partners.left_behind,
     failures.not_python,
     failures.out_of_memory,
     failures.raised,
     failures.died,
+    mismatches.mixed_silently,
 )
+_SILENT: tuple[Mistakes, ...] = (
+    optimizers.made_before_sharding,
+    optimizers.gradients_dropped,
+    optimizers.holds_others,
+    replicas.drifted,
+    replicas.waiting_gradients,
+    replicas.unsharded_beside_shards,
+    replicas.zero_on_own_gradients,
+    shards.own_initial_values,
+    shards.untied,
+    shards.clipped_by_own_norm,
+    saving.saved_parts,
+    conversion.conversion_unused,
+    samplers.order_repeats,
+    samplers.orders_differ,
+    samplers.same_data_everywhere,
+)
+"""Rules for programs that run to their end and are wrong all the same."""
+_MAX_SILENT = 4
 
 
 def diagnose(program: Program, outcome: Outcome, trace: Trace) -> tuple[Diagnosis, ...]:
@@ -33,4 +71,6 @@ def diagnose(program: Program, outcome: Outcome, trace: Trace) -> tuple[Diagnosi
         found = rule(case)
         if found is not None:
             return (found,)
-    return ()
+    if outcome.status != "ok":
+        return ()
+    return tuple(d for rule in _SILENT for d in rule(case))[:_MAX_SILENT]

@@ -1,13 +1,10 @@
 """Rules for programs that raise or die: they point at the first rank that failed."""
 
-import signal
-
+from engine.diagnosis.partners import detail_of, signal_name
 from engine.diagnosis.rule import Case, say
 from engine.events import Diagnosis
 from engine.facts import Args
 from engine.program import MIB
-
-_MAX_DETAIL = 300
 
 
 def not_python(case: Case) -> Diagnosis | None:
@@ -39,7 +36,7 @@ def raised(case: Case) -> Diagnosis | None:
     if case.outcome.status != "error" or end is None or end.failure is None:
         return None
     failure = end.failure
-    detail = failure.message.strip().partition("\n")[0][:_MAX_DETAIL]
+    detail = detail_of(failure.message)
     args: Args = {"rank": end.rank, "type": failure.type, "line": failure.line, "detail": detail}
     code = "exception" if failure.line is not None else "exception-outside"
     return say(code, args, line=failure.line, rank=end.rank)
@@ -55,12 +52,7 @@ def died(case: Case) -> Diagnosis | None:
     if case.outcome.status != "error":
         return None
     if end.exit < 0:
-        return say("rank-killed", {"rank": end.rank, "signal": _name(-end.exit)}, rank=end.rank)
+        return say(
+            "rank-killed", {"rank": end.rank, "signal": signal_name(-end.exit)}, rank=end.rank
+        )
     return say("rank-exited", {"rank": end.rank, "exit": end.exit}, rank=end.rank)
-
-
-def _name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)

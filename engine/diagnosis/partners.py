@@ -1,46 +1,68 @@
-"""The rule for ranks that lost a partner: points at the rank that ended, not at who noticed."""
+"""Rules for ranks that ended and left partners behind: they point at the rank that went first.
 
-import re
+May import trace and the leaves.
+"""
+
+import signal
 
 from engine.diagnosis.rule import Case, say
+from engine.diagnosis.standing import Standing
+from engine.echo import is_lost
 from engine.events import Diagnosis
 from engine.facts import Args
 
-_LOST = re.compile(
-    r"Connection closed by peer|Connection reset by peer|Broken pipe|Socket closed|"
-    r"Connection refused|recvValue failed|failed to recv",
-    re.I,
-)
+_MAX_DETAIL = 300
 
 
-def left_early(case: Case) -> Diagnosis | None:
-    """Every failure is a lost connection, and at least one rank had ended well before it."""
-    failed = [end for end in case.outcome.ranks if end.failure is not None]
-    ended = [end.rank for end in case.outcome.ranks if end.failure is None and end.exit == 0]
-    if case.outcome.status != "error" or not failed or not ended:
+def left_behind(case: Case) -> Diagnosis | None:
+    """One rank failed by itself, and others failed or waited only because it was gone."""
+    end = case.first_failed
+    ends = case.outcome.ranks
+    if case.outcome.status != "error" or end is None or is_lost(end.failure):
         return None
-    if not all(end.failure and _LOST.search(end.failure.message) for end in failed):
+    others = [other for other in ends if other is not end]
+    if not others or not all(is_lost(other.failure) or other.exit in (0, None) for other in others):
         return None
-    first = case.first_failed if case.first_failure else failed[0]
-    failure = first.failure if first else None
-    if first is None or failure is None or failure.line is None:
+    if not any(is_lost(other.failure) or other.stack for other in others):
         return None
-    waiting = [end.rank for end in failed]
-    args: Args = {
-        "who": _name(ended),
-        "op": _op_at(case, first.rank, failure.line),
-        "line": failure.line,
-        "waiting": _name(waiting),
-    }
-    return say("left-early", args, line=failure.line, rank=ended[0])
+    standing = Standing(case)
+    failure = end.failure
+    where = standing.where_are([other.rank for other in others])
+    args: Args = {"rank": end.rank, "where": where}
+    if failure is not None and failure.line is not None:
+        detail = detail_of(failure.message)
+        args = {**args, "type": failure.type, "line": failure.line, "detail": detail}
+        return say("peers-left-behind", args, line=failure.line, rank=end.rank)
+    if failure is not None or end.exit in (0, None) or end.exit is None:
+        return None
+    if end.exit > 0:
+        args = {**args, "exit": end.exit}
+        return say("rank-exited-alone", args, rank=end.rank)
+    args = {**args, "signal": signal_name(-end.exit)}
+    if end.exit != -signal.SIGABRT:
+        return say("rank-killed-alone", args, rank=end.rank)
+    return _aborted(standing, args, end.rank)
 
 
-def _name(ranks: list[int]) -> str:
-    many = f"ranks {', '.join(map(str, ranks))}"
-    return f"rank {ranks[0]}" if len(ranks) == 1 else many
+def _aborted(standing: Standing, args: Args, rank: int) -> Diagnosis | None:
+    own = [call for call in standing.case.trace.collectives if call.rank == rank]
+    if not own:
+        return None
+    last = max(own, key=lambda call: call.at_ns)
+    args = {**args, "op": last.op, "line": last.line, "where": standing.where}
+    return say("rank-aborted", args, line=last.line, rank=rank)
 
 
-def _op_at(case: Case, rank: int, line: int) -> str:
-    """The newest call that the rank made on that line."""
-    calls = [c for c in case.trace.collectives if c.rank == rank and c.line == line]
-    return max(calls, key=lambda c: c.at_ns).op if calls else "a collective"
+def detail_of(message: str) -> str:
+    """The message on one line, cut, ending in a full stop."""
+    lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
+    text = " ".join(lines)[:_MAX_DETAIL].strip()
+    return text if not text or text[-1] in ".!?" else f"{text}."
+
+
+def signal_name(number: int) -> str:
+    """SIGKILL for 9; the number where it has no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

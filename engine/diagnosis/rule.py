@@ -1,6 +1,6 @@
 """What a rule sees and how it answers. May import trace and the leaves."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -38,6 +38,8 @@ class Case:
 
 
 Rule = Callable[[Case], Diagnosis | None]
+Mistakes = Callable[[Case], Iterable[Diagnosis]]
+"""A rule that may find several mistakes at once."""
 
 
 def say(code: str, args: Args, *, line: int | None = None, rank: int | None = None) -> Diagnosis:

@@ -233,7 +233,7 @@ class Gather:
             group=begun.group,
             group_ranks=begun.group_ranks,
             group_seq=begun.group_seq,
-            group_size=len(begun.group_ranks),
+            group_size=begun.group_size or len(begun.group_ranks),
             input_bytes=begun.input_bytes,
             output_bytes=begun.output_bytes,
             dtype=begun.dtype,

@@ -9,7 +9,9 @@ import signal
 from collections.abc import Sequence
 from typing import Literal
 
+from engine.echo import is_echo
 from engine.events import Failure, Frame, LimitName, Outcome, RankEnd, Status
+from engine.reports import CollectiveReport
 from engine.supervisor.gather import Gather, RankState
 
 Stop = Literal[
@@ -50,11 +52,33 @@ def judge(gather: Gather, stop: Stop | None, limit_cpu_s: int) -> tuple[Status, 
         return "sandbox_violation", None
     if any(_used_up_cpu(state, limit_cpu_s) for state in gather.ranks):
         return "timeout", "cpu"
-    first = gather.first_failed_rank
+    first = origin(gather)
     failure = gather.ranks[first].failure if first is not None else None
     if failure and is_out_of_memory(failure):
         return "out_of_memory", None
     return "error", None
+
+
+def origin(gather: Gather) -> int | None:
+    """The rank that the failure began on: the first that did not just lose a partner.
+
+    Reports come in the order in which pipes are read, so an echo may be heard first.
+    """
+    first = gather.first_failed_rank
+    if first is None or not _is_echo(gather.ranks[first]):
+        return first
+    others = (rank for rank, state in enumerate(gather.ranks) if _failed_by_itself(state))
+    return next(others, first)
+
+
+def _is_echo(state: RankState) -> bool:
+    return state.failure is not None and is_echo(state.failure)
+
+
+def _failed_by_itself(state: RankState) -> bool:
+    if state.failure is not None:
+        return not _is_echo(state)
+    return state.has_ended and state.exit != 0
 
 
 def is_out_of_memory(failure: Failure) -> bool:
@@ -76,6 +100,11 @@ def any_waits(gather: Gather) -> bool:
         not state.has_ended and (state.pending or _is_in_distributed(gather.frames(rank)))
         for rank, state in enumerate(gather.ranks)
     )
+
+
+def all_dumped(gather: Gather) -> bool:
+    """Whether every rank that still lives has shown its stack."""
+    return all(state.has_ended or state.stack_text for state in gather.ranks)
 
 
 def is_deadlock(gather: Gather, filename: str, lines: Sequence[str]) -> bool:
@@ -103,19 +132,41 @@ def is_deadlock(gather: Gather, filename: str, lines: Sequence[str]) -> bool:
 def _all_wait_together(gather: Gather, filename: str) -> bool:
     """Whether every rank is in the very same call: then nobody is missing, it is only slow."""
     places: set[tuple[str | int | None, ...]] = set()
+    calls: list[CollectiveReport] = []
     for rank, state in enumerate(gather.ranks):
         if state.has_ended or state.has_finished:
             return False
         frames = gather.frames(rank)
         if state.pending:
             call = min(state.pending.values(), key=lambda c: c.at_ns)
-            places.add((call.op, call.group, call.group_seq, call.peer))
+            places.add((call.op, call.group, call.group_seq, call.peer, *_brings(call)))
+            calls.append(call)
         elif _is_in_distributed(frames):
             own = learner_frames(frames, filename)
             places.add((own[0].line if own else None,))
         else:
             return False
-    return len(places) == 1
+    return len(places) == 1 and _has_one_root(calls)
+
+
+def _has_one_root(calls: Sequence[CollectiveReport]) -> bool:
+    """Whether the ranks agree on who sends or gets everything, where it takes one."""
+    if not calls or calls[0].op not in ("broadcast", "reduce"):
+        return True
+    sends = calls[0].op == "broadcast"
+    sizes = [call.input_bytes if sends else call.output_bytes for call in calls]
+    is_empty = not any(call.input_bytes or call.output_bytes for call in calls)
+    return sum(size > 0 for size in sizes) == 1 or is_empty
+
+
+def _brings(call: CollectiveReport) -> tuple[str | int | None, ...]:
+    """What all members of a call must bring alike; other than that, it can never end."""
+    match call.op:
+        case "all_reduce" | "reduce" | "gather":
+            return call.dtype, call.input_bytes
+        case "broadcast" | "scatter":
+            return call.dtype, call.output_bytes
+    return (call.dtype,)
 
 
 def learner_frames(frames: Sequence[tuple[str, Frame]], filename: str) -> tuple[Frame, ...]:
@@ -152,7 +203,7 @@ def make_outcome(
         diagnosis=(),
         elapsed_s=round(gather.now_ns() / 1e9, 6),
         dropped_events=sum(state.num_dropped for state in gather.ranks),
-        first_failed_rank=gather.first_failed_rank,
+        first_failed_rank=origin(gather),
         cpu_s=round(cpu_s, 4),
         limit=limit,
     )

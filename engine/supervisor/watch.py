@@ -3,6 +3,7 @@
 May import program, events, wire and sandbox. One thread, one poll loop; nothing in it blocks.
 """
 
+import contextlib
 import json
 import os
 import select
@@ -20,12 +21,12 @@ from engine.supervisor.gather import Gather
 from engine.supervisor.handover import Parked, cpu_s, hand_over
 from engine.supervisor.link import Link
 from engine.supervisor.proc import kill_descendants, measure, own_anonymous_bytes
-from engine.supervisor.verdict import Stop, is_deadlock, make_outcome
+from engine.supervisor.verdict import Stop, all_dumped, is_deadlock, make_outcome
 
 _READ_BYTES = 1 << 16
 _TICK_S = 0.05
 _LAST_BYTES = 128 * 1024
-_STACK_PATIENCE_S = 0.25
+_STACK_PATIENCE_S, _BUSY_PATIENCE_S = 0.25, 1.0
 _DRAIN_LIMIT_S = 10.0
 _IDLE_TICKS_PER_S = 5
 """CPU use (in hundredths of a core) below which a run counts as standing still."""
@@ -62,6 +63,7 @@ class Watch:
         self.last_activity_s = time.monotonic()
         self.idle_from: tuple[float, int] = (time.monotonic(), 0)
         self.stacks_due_s: float | None = None
+        self.stacks_end_s = 0.0
         self.after_stacks: Callable[[], None] | None = None
 
     # -------------------------------------------------------------- start
@@ -79,19 +81,19 @@ class Watch:
         self.link.drain(_DRAIN_LIMIT_S)
 
     def send_started(self) -> None:
-        gather = self.gather
         self.link.send(
             Started(
                 rank=-1,
-                seq=gather.next_seq(-1),
+                seq=self.gather.next_seq(-1),
                 at_ns=0,
                 world_size=self.program.world_size,
                 device="cpu",
                 tier=self.parked.tier,
+                simulated_ranks=self.program.simulated_ranks,
             )
         )
         if not self.parked.is_walled:
-            gather.note(-1, "unsandboxed", {})
+            self.gather.note(-1, "unsandboxed", {})
 
     def register(self) -> None:
         pipes = self.parked.pipes
@@ -198,13 +200,14 @@ class Watch:
     # -------------------------------------------------------------- limits
     def check(self, now_s: float) -> None:
         if self.stacks_due_s is not None and now_s >= self.stacks_due_s:
-            self.stacks_due_s = None
-            then, self.after_stacks = self.after_stacks, None
-            if then:
+            is_time = now_s >= self.stacks_end_s or all_dumped(self.gather)
+            self.stacks_due_s = None if is_time else now_s + _TICK_S
+            if is_time and self.after_stacks:
+                then, self.after_stacks = self.after_stacks, None
                 then()
         if self.grace_end_s is not None and now_s >= self.grace_end_s:
             self.grace_end_s = None
-            self.kill("peer")
+            self.ask_for_stacks(lambda: self.kill("peer"))
         if now_s >= self.wall_end_s:
             self.wall_end_s = float("inf")
             self.ask_for_stacks(lambda: self.kill("wall"))
@@ -233,8 +236,7 @@ class Watch:
             self.ask_for_stacks(self.kill_if_hung)
 
     def kill_if_hung(self) -> None:
-        lines = self.program.source.splitlines()
-        if is_deadlock(self.gather, self.filename, lines):
+        if is_deadlock(self.gather, self.filename, self.program.source.splitlines()):
             self.kill("stall")
 
     def ask_for_stacks(self, then: Callable[[], None]) -> None:
@@ -243,6 +245,7 @@ class Watch:
             state.stack_text.clear()
         self.after_stacks = then
         self.stacks_due_s = time.monotonic() + _STACK_PATIENCE_S
+        self.stacks_end_s = self.stacks_due_s + _BUSY_PATIENCE_S
         self.signal_init(signal.SIGUSR2)
 
     def kill(self, why: Stop) -> None:
@@ -270,11 +273,9 @@ class Watch:
         while left := children_of(os.getpid()):
             for child in left:
                 kill_descendants(child)
-                try:
+                with contextlib.suppress(ProcessLookupError, ChildProcessError):
                     os.kill(child, signal.SIGKILL)
                     os.waitpid(child, 0)
-                except (ProcessLookupError, ChildProcessError):
-                    continue
 
     def read_the_rest(self) -> None:
         """What was written before the end is still in the pipes."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import torch
 
 from engine.reports import NoteReport
-from engine.torch_cpu.adaptations import adapt_ddp, adapt_fsdp, adapt_sync_batch_norm
+from engine.torch_cpu.adaptations import adapt_ddp, adapt_sync_batch_norm
+from engine.torch_cpu.fsdp import adapt_fsdp
 from engine.torch_cpu.groups import KeptGroups, adapt_backends
 from engine.torch_cpu.kernels import Kernels, register_kernels
 from engine.torch_cpu.notes import Notes

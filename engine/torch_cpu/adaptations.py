@@ -1,29 +1,18 @@
-"""Lets stock SyncBatchNorm, DDP and FSDP1 run on CPU tensors as a lesson writes them.
+"""Lets stock SyncBatchNorm and DDP run on CPU tensors as a lesson writes them.
 
 May import torch and engine.torch_cpu. Classes stay the stock classes: only methods on them are
 wrapped, so isinstance, subclasses, signatures and pickles are unaffected.
 """
 
 import functools
-import inspect
 import re
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar
 
-import torch
-import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.nn.parallel import DistributedDataParallel
 
 from engine.torch_cpu.kernels import HALF_DTYPES
 from engine.torch_cpu.notes import Notes
-
-P = ParamSpec("P")
-M = TypeVar("M", bound=nn.Module)
-Init = Callable[Concatenate[M, P], None]
-Bound = inspect.BoundArguments
-
 
 def adapt_sync_batch_norm(notes: Notes) -> None:
     """Lift SyncBatchNorm's two device checks: its own, and the one in DDP's constructor."""
@@ -110,44 +99,3 @@ def adapt_ddp(notes: Notes) -> None:
         throw(self, err_type, err_msg)  # type: ignore[no-untyped-call]  # torch leaves it untyped
 
     DistributedDataParallel._log_and_throw = log_and_throw  # type: ignore[method-assign]
-
-
-def adapt_fsdp(notes: Notes) -> None:
-    """Give FSDP1 the device_id=cpu that it asks for where there is no accelerator."""
-
-    def supply_device(bound: Bound) -> None:
-        module, device_id = bound.arguments["module"], bound.arguments.get("device_id")
-        if not isinstance(module, nn.Module) or not isinstance(device_id, (int, type(None))):
-            return
-        if torch.accelerator.is_available() or not _on_cpu_or_meta(module):
-            return
-        bound.arguments["device_id"] = torch.device("cpu")
-        notes.add("fsdp-device-id")
-
-    stock = FullyShardedDataParallel.__init__
-    FullyShardedDataParallel.__init__ = _adapted(  # type: ignore[method-assign, assignment]
-        stock, supply_device
-    )
-
-
-def _on_cpu_or_meta(module: nn.Module) -> bool:
-    return all(p.device.type in ("cpu", "meta") for p in module.parameters())
-
-
-def _adapted(stock: Init[M, P], adapt: Callable[[Bound], None]) -> Init[M, P]:
-    """Let `adapt` change the bound arguments of every construction."""
-    signature = inspect.signature(stock)
-
-    @functools.wraps(stock)
-    def init(self: M, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        # Before a group exists the stock constructor's own error is the one to show.
-        if not dist.is_initialized():
-            return stock(self, *args, **kwargs)
-        try:
-            bound = signature.bind(self, *args, **kwargs)
-        except TypeError:  # wrong arguments: stock says which
-            return stock(self, *args, **kwargs)
-        adapt(bound)
-        return stock(*bound.args, **bound.kwargs)
-
-    return init

@@ -18,6 +18,9 @@ from engine.reports import CollectiveReport, EndReport, Report
 from engine.tracers.c10d import Op, output_tensors, read_call
 from engine.tracers.position import Position
 
+MAX_GROUP_RANKS = 64
+"""Members that a report of a call names; the wire takes no more."""
+
 
 class CollectiveTracer:
     """Collectives and point-to-point calls of one rank."""
@@ -82,7 +85,7 @@ class CollectiveTracer:
                 at_ns=time.monotonic_ns(),
                 op=op.public,
                 group=call.group,
-                group_ranks=call.group_ranks,
+                group_ranks=call.group_ranks[:MAX_GROUP_RANKS],
                 group_seq=group_seq,
                 input_bytes=call.input_bytes,
                 output_bytes=call.output_bytes,
@@ -91,6 +94,7 @@ class CollectiveTracer:
                 module=self._position.module(),
                 line=self._position.line(),
                 peer=call.peer,
+                group_size=len(call.group_ranks),
             )
         )
         return key

@@ -7,9 +7,10 @@ alive beyond its own forward.
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, FrameType
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -30,11 +31,35 @@ from engine.tracers.names import Names
 AfterForward = Callable[[nn.Module, tuple[object, ...], object], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener(Protocol):
+    """What wants to know when a thread reaches a boundary of a module or phase."""
+
+    def module_entered(self, module: nn.Module, is_outermost: bool) -> None:
+        """A module's forward begins."""
+
+    def module_left(self, module: nn.Module) -> None:
+        """A module's forward is over; it is still the innermost."""
+
+    def backward_reached(self, is_first: bool) -> None:
+        """The backward of a module's outputs begins; is_first: of all in this backward."""
+
+    def backward_ended(self) -> None:
+        """A backward is over, and what others had queued for its end is done."""
+
+    def step_began(self, optimizer: Optimizer) -> None:
+        """An optimizer's step begins."""
+
+    def step_ended(self, optimizer: Optimizer) -> None:
+        """An optimizer's step is over; it is still what runs."""
+
+
+@dataclass(slots=True, kw_only=True)
 class Forward:
     """A module's forward that has begun."""
 
     module: nn.Module
+    name: str | None = None
+    """Its qualified name, once somebody has asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +83,11 @@ class Position:
         self._names = Names()
         self._backward: tuple[int, str] | None = None
         """The graph task that runs and the module whose backward began last in it."""
+        self._listener: Listener | None = None
 
-    def install(self, after_forward: AfterForward) -> None:
+    def install(self, after_forward: AfterForward, listener: Listener) -> None:
         """Register the hooks; after_forward(module, args, output) runs inside each forward."""
+        self._listener = listener
 
         @never_compiled
         def leave(module: nn.Module, args: tuple[object, ...], output: object) -> None:
@@ -69,6 +96,7 @@ class Position:
             if output is not None:  # None: the forward raised
                 self._hook_backward(module, output)
                 after_forward(module, args, output)
+            listener.module_left(module)
             self._leave(module)
 
         register_module_forward_pre_hook(self._enter)
@@ -81,7 +109,12 @@ class Position:
     # ------------------------------------------------------------------ questions
     def line(self) -> int | None:
         """The line of the innermost frame of the learner's program on this thread's stack."""
-        return next((f.f_lineno for f in _frames() if f.f_code.co_filename == self._filename), None)
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename == self._filename:
+                return frame.f_lineno
+            frame = frame.f_back
+        return None
 
     def phase(self) -> Phase | None:
         """The phase that this thread is in."""
@@ -96,10 +129,31 @@ class Position:
         """Qualified name of the module that runs: forward, or the backward of its outputs."""
         top = self._top()
         if isinstance(top, Forward):
-            return self.name(top.module)
+            if top.name is None:
+                top.name = self.name(top.module)
+            return top.name
         if self._backward is not None and self._backward[0] == torch._C._current_graph_task_id():
             return self._backward[1]
         return None
+
+    def innermost(self) -> nn.Module | None:
+        """The module whose forward this thread is in."""
+        top = self._top()
+        return top.module if isinstance(top, Forward) else None
+
+    def is_inside(self, module: nn.Module) -> bool:
+        """Whether this thread is in the forward of module, however deep."""
+        return any(isinstance(e, Forward) and e.module is module for e in self._local.stack)
+
+    def is_outermost(self, module: nn.Module) -> bool:
+        """Whether the forward of module is all that this thread is in."""
+        stack = self._local.stack
+        return len(stack) == 1 and isinstance(e := stack[0], Forward) and e.module is module
+
+    def is_nested_step(self) -> bool:
+        """Whether an optimizer's step runs inside of another's, as ZeRO's inner one does."""
+        self._top()
+        return sum(isinstance(e, Step) for e in self._local.stack) > 1
 
     def name(self, module: nn.Module) -> str:
         """Qualified name of a module that runs, within the outermost one that was called."""
@@ -112,16 +166,21 @@ class Position:
         stack = self._local.stack
         while stack and isinstance(top := stack[-1], Step):
             # Post hooks do not run for a step that raised: then its frame has left the stack.
-            num_steps = sum(isinstance(e, Step) for e in stack)
-            if sum(f.f_code is top.code for f in _frames()) >= num_steps:
+            num_steps = sum(1 for e in stack if type(e) is Step)
+            if _num_frames(top.code, num_steps) >= num_steps:
                 return top
             stack.pop()
         return stack[-1] if stack else None
 
     @never_compiled
     def _enter(self, module: nn.Module, args: tuple[object, ...]) -> None:
-        if not torch.compiler.is_compiling():
-            self._local.stack.append(Forward(module=module))
+        if torch.compiler.is_compiling():
+            return
+        stack = self._local.stack
+        is_outermost = not stack and torch._C._current_graph_task_id() == -1
+        stack.append(Forward(module=module))
+        if self._listener is not None:
+            self._listener.module_entered(module, is_outermost)
 
     def _leave(self, module: nn.Module) -> None:
         stack = self._local.stack
@@ -133,11 +192,29 @@ class Position:
     def _enter_step(self, optimizer: Optimizer, args: object, kwargs: object) -> None:
         self._top()  # drops steps that raised
         self._local.stack.append(Step(code=sys._getframe(1).f_code))
+        if self._listener is not None:
+            self._listener.step_began(optimizer)
 
     @never_compiled
     def _leave_step(self, optimizer: Optimizer, args: object, kwargs: object) -> None:
         if isinstance(self._top(), Step):
+            if self._listener is not None:
+                self._listener.step_ended(optimizer)
             self._local.stack.pop()
+
+    def _reach(self, name: str) -> None:
+        """The backward of the module `name` begins on this thread."""
+        task = torch._C._current_graph_task_id()
+        is_first = self._backward is None or self._backward[0] != task
+        self._backward = (task, name)
+        if self._listener is None:
+            return
+        self._listener.backward_reached(is_first)
+        if is_first:
+            # Queued once more from within, it runs after what DDP and FSDP queue meanwhile.
+            engine = torch.autograd.Variable._execution_engine
+            ended = self._listener.backward_ended
+            engine.queue_callback(lambda: engine.queue_callback(ended))
 
     def _hook_backward(self, module: nn.Module, output: object) -> None:
         """Note when the backward of this leaf module begins; the hook holds only its name."""
@@ -150,7 +227,7 @@ class Position:
 
         @never_compiled
         def begins(_: object) -> None:
-            self._backward = (torch._C._current_graph_task_id(), name)
+            self._reach(name)
 
         for node in nodes:
             node.register_prehook(begins)
@@ -164,8 +241,11 @@ def _outputs(output: object) -> list[Tensor]:
     return []
 
 
-def _frames() -> Iterator[FrameType]:
+def _num_frames(code: CodeType, most: int) -> int:
+    """How many frames of this thread's stack run code, counted up to `most`."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        yield frame
+    found = 0
+    while frame is not None and found < most:
+        found += frame.f_code is code
         frame = frame.f_back
+    return found

@@ -9,7 +9,7 @@ import pytest
 from engine.events import Event, Outcome, Output
 from engine.executor import Queued, RunRef
 from engine.executor.local import LocalExecutor
-from engine.program import Limits, Program
+from engine.program import Detail, Limits, Program
 from engine.trace import Trace, fold
 
 
@@ -61,9 +61,11 @@ async def executor() -> AsyncIterator[LocalExecutor]:
 def run(executor: LocalExecutor) -> Runner:
     numbers = count()
 
-    async def run_it(source: str, ranks: int = 1, limits: Limits | None = None) -> Ran:
+    async def run_it(
+        source: str, ranks: int = 1, limits: Limits | None = None, detail: Detail = "summary"
+    ) -> Ran:
         ref = RunRef(run_id=f"test-{next(numbers)}")
-        program = Program(source=source, world_size=ranks, limits=limits or Limits())
+        program = Program(source=source, world_size=ranks, limits=limits or Limits(), detail=detail)
         await executor.submit(program, ref)
         return await collect(executor, ref)
 

@@ -1,9 +1,13 @@
 """SyncBatchNorm on 3 ranks against BatchNorm over the global batch; prints one JSON line a case.
 
-Every value is the largest absolute difference on this rank, over two training steps.
+Every value is the largest absolute difference on this rank, over two training steps. PLANTS
+(context managers that give a fault's name) and ONLY (names of cases), if set before, choose what
+runs.
 """
 
+import contextlib
 import json
+import math
 
 import torch
 import torch.distributed as dist
@@ -15,9 +19,8 @@ CHANNELS = 4
 
 
 def worst(*differences):
-    return max(
-        (float(d.detach().double().abs().max()) for d in differences if d.numel()), default=0.0
-    )
+    sizes = [float(d.detach().double().abs().max()) for d in differences if d.numel()]
+    return max((math.inf if math.isnan(size) else size for size in sizes), default=0.0)
 
 
 def inputs(dims, total, dtype, layout, shift):
@@ -67,40 +70,44 @@ def case(name, counts, dims=4, dtype=torch.float64, layout="plain", shift=0.7, *
         result |= {key: max(result[key], value) for key, value in differences.items()}
     result["dtypes"] = [str(out.dtype), str(grad.dtype)]
     result["keeps_layout"] = out.stride() == part.stride()
-    print(json.dumps(result))
+    return result
 
+
+def every_rank_empty():
+    synced = nn.SyncBatchNorm(CHANNELS)
+    x = torch.zeros(0, CHANNELS, 3, 3, requires_grad=True)
+    synced(x).sum().backward()
+    running = [*synced.running_mean.tolist(), *synced.running_var.tolist()]
+    return {"case": "every rank empty", "running": running, "grad": x.grad}
+
+
+EVEN, UNEVEN = (2, 2, 2), (1, 4, 2)
+CASES = [
+    ("even", EVEN, {}),
+    *((f"unequal {dims}-d", UNEVEN, {"dims": dims}) for dims in (2, 3, 4, 5)),
+    ("one sample per rank", (1, 1, 1), {"dims": 2}),
+    ("one empty rank", (3, 0, 2), {}),
+    ("only one rank has data", (0, 5, 0), {}),
+    ("no affine", EVEN, {"affine": False}),
+    ("weight without bias", EVEN, {"bias": False}),
+    ("no running statistics", EVEN, {"track_running_stats": False}),
+    ("momentum None", UNEVEN, {"momentum": None}),
+    ("eps and momentum", EVEN, {"eps": 0.1, "momentum": 0.7}),
+    ("channels_last", UNEVEN, {"layout": "channels_last"}),
+    ("channels_last_3d", UNEVEN, {"dims": 5, "layout": "channels_last"}),
+    ("non-contiguous", UNEVEN, {"layout": "transposed"}),
+    ("mean 1e4 in float32", UNEVEN, {"dtype": torch.float32, "shift": 1e4}),
+    ("bfloat16", UNEVEN, {"dtype": torch.bfloat16}),
+    ("bfloat16, one empty rank", (3, 0, 2), {"dtype": torch.bfloat16}),
+    ("float16", UNEVEN, {"dtype": torch.float16}),
+    ("float16, one empty rank", (3, 0, 2), {"dtype": torch.float16}),
+]
 
 dist.init_process_group("gloo")
-even = (2, 2, 2)
-case("even", even)
-for dims in (2, 3, 4, 5):
-    case(f"unequal {dims}-d", (1, 4, 2), dims=dims)
-case("one sample per rank", (1, 1, 1), dims=2)
-case("one empty rank", (3, 0, 2))
-case("only one rank has data", (0, 5, 0))
-case("no affine", even, affine=False)
-case("weight without bias", even, bias=False)
-case("no running statistics", even, track_running_stats=False)
-case("momentum None", (1, 4, 2), momentum=None)
-case("eps and momentum", even, eps=0.1, momentum=0.7)
-case("channels_last", (1, 4, 2), layout="channels_last")
-case("channels_last_3d", (1, 4, 2), dims=5, layout="channels_last")
-case("non-contiguous", (1, 4, 2), layout="transposed")
-case("mean 1e4 in float32", (1, 4, 2), dtype=torch.float32, shift=1e4)
-case("bfloat16", (1, 4, 2), dtype=torch.bfloat16)
-case("bfloat16, one empty rank", (3, 0, 2), dtype=torch.bfloat16)
-case("float16, one empty rank", (3, 0, 2), dtype=torch.float16)
-
-empty = nn.SyncBatchNorm(CHANNELS)
-x = torch.zeros(0, CHANNELS, 3, 3, requires_grad=True)
-empty(x).sum().backward()
-print(
-    json.dumps(
-        {
-            "case": "every rank empty",
-            "running": [*empty.running_mean.tolist(), *empty.running_var.tolist()],
-            "grad": x.grad,
-        }
-    )
-)
+for plant in globals().get("PLANTS", [contextlib.nullcontext]):
+    with plant() as fault:
+        for name, counts, options in CASES:
+            if name in globals().get("ONLY", [name]):
+                print(json.dumps(case(name, counts, **options) | {"fault": fault}))
+print(json.dumps(every_rank_empty() | {"fault": None}))
 dist.destroy_process_group()

@@ -1,0 +1,178 @@
+"""English sentences for mistakes of programs that run to their end. Standard library only.
+
+A part of `engine.messages`: each says what happened, where, why, and what to change.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+MISTAKES: Mapping[str, str] = MappingProxyType(
+    {
+        "optimizer-before-shard": (
+            "Line {line} makes the optimizer before line {shard_line} shards the model. {by} "
+            "replaces the parameters, so {num_stale} of the {num_parameters} parameters that the "
+            "optimizer holds are no longer the model's, and its steps do not change the model. "
+            "Make the optimizer after the model is wrapped."
+        ),
+        "gradients-dropped": (
+            "Line {zero_line} clears the gradients between backward() and step(), so the step on "
+            "line {line} finds none and changes nothing. Call zero_grad() after step(), or before "
+            "the forward."
+        ),
+        "optimizer-other-parameters": (
+            "The optimizer made on line {line} holds {num_idle} parameters (of {num_parameters}) "
+            "that never got a gradient, while {num_unheld} parameters of the wrapped model got "
+            "one and belong to no optimizer: it holds those of another copy, or parameters that "
+            "were replaced after it was made. Make the optimizer from the model that is trained, "
+            "after its last change."
+        ),
+        "stepped-under-no-sync": (
+            "Line {line} steps on gradients that were never averaged: the last forward before it "
+            "(line {forward_line}) ran under no_sync(), so each rank stepped on its own gradients "
+            "and the replicas have drifted apart. The last microbatch before every step() must "
+            "run its forward and backward outside of no_sync()."
+        ),
+        "stepped-unreduced": (
+            "Line {line} steps while gradients still wait to be reduced: the last backward before "
+            "it ran with {how}. Turn gradient synchronisation on again for the last microbatch "
+            "before every step()."
+        ),
+        "ddp-bypassed": (
+            "Line {line} runs the training forward on the inner module (model.module) and "
+            "bypasses the DistributedDataParallel wrapper made on line {wrap_line}. DDP then does "
+            "not average gradients in backward, and the ranks' weights drift apart. Call the "
+            "wrapper itself for training; model.module is for saving and for evaluation."
+        ),
+        "ddp-result-unused": (
+            "Line {wrap_line} makes a DistributedDataParallel wrapper and throws it away; line "
+            "{line} trains the unwrapped module, so gradients are never averaged and the ranks' "
+            "weights drift apart. Keep what the constructor returns, model = DDP(model), and "
+            "train that."
+        ),
+        "added-after-ddp": (
+            "The parameter {parameter} was added to the model, or replaced, after line {line} "
+            "wrapped it in DistributedDataParallel. DDP averages only the gradients of the "
+            "parameters that it found when it was made, so each rank trains its own copy of "
+            "this one. Change the model before it is wrapped."
+        ),
+        "unfrozen-after-ddp": (
+            "The parameter {parameter} was frozen when line {line} wrapped the model in "
+            "DistributedDataParallel, and was unfrozen later. DDP averages only the gradients of "
+            "parameters that required one when it was made, so each rank trains its own copy. Set "
+            "requires_grad before wrapping, or wrap the model again."
+        ),
+        "loaded-on-some-ranks": (
+            "Only {who} loaded weights on line {line}, after the model was wrapped. "
+            "DistributedDataParallel broadcasts the parameters once, when it is made, so the "
+            "replicas have differed since. Load on every rank, or before wrapping."
+        ),
+        "changed-after-ddp": (
+            "The parameters on {who} were changed after line {line} wrapped the model, and on the "
+            "other ranks they were not, or not alike. DistributedDataParallel broadcasts the "
+            "parameters once, when it is made, so the replicas have differed since. Make the same "
+            "change on every rank, or before wrapping."
+        ),
+        "wrapped-unequal": (
+            "The ranks had different parameters after line {line} wrapped the model without "
+            "broadcasting them, so the replicas train apart. Leave init_sync on, or give every "
+            "rank the same weights first."
+        ),
+        "learning-rates-differ": (
+            "On line {line}, rank {rank} steps with learning rate {rate} and rank {first_rank} "
+            "with {first_rate}. Averaged gradients do not help when ranks step differently: the "
+            "replicas drift apart. Use the same rate on every rank; a scheduler that follows a "
+            "loss needs the loss of all ranks."
+        ),
+        "step-counts-differ": (
+            "Rank {rank} made {num_steps} optimizer steps on line {line} and rank {other_rank} "
+            "made {other_steps}, so their weights differ. Every rank must make the same steps."
+        ),
+        "gradients-differ": (
+            "At step {step} on line {line}, ranks step on different gradients: their norm is "
+            "{norm} on rank {first_rank} and {other_norm} on rank {rank}. Something changed them "
+            "on each rank by itself, so the replicas drift apart. What changes gradients after "
+            "backward (clipping, scaling, noise) must do the same on every rank."
+        ),
+        "replicas-differ": (
+            "The replicas that line {line} updates end with different weights on different ranks, "
+            "although their gradients agree: something else changed them on some ranks only. Do "
+            "the same to the parameters on every rank."
+        ),
+        "unsharded-parameters": (
+            "The parameter {parameter} is in no unit that {by} shards: it stayed a plain tensor, "
+            "nobody averages its gradients, and each rank trains its own copy. Shard the root "
+            "module too, after its layers, and add layers before that."
+        ),
+        "zero-own-gradients": (
+            "The ZeroRedundancyOptimizer on line {line} steps on gradients that differ between "
+            "ranks: it shards the optimizer state but does not average gradients, so each part of "
+            "the model follows the batch of one rank. Wrap the model in DistributedDataParallel "
+            "and train the wrapper."
+        ),
+        "unequal-before-shard": (
+            "Each rank initialised its own weights, and they differ: when line {line} sharded "
+            "{unit}, {by} kept each rank's own part and mixed them into a model that nobody "
+            "initialised. It does not broadcast as DistributedDataParallel does. Use the same "
+            "seed on every rank until the model is made, or load or broadcast the parameters "
+            "before the first step."
+        ),
+        "unequal-before-fsdp": (
+            "Each rank initialised its own weights, and they differ: when line {line} sharded "
+            "{unit}, {by} kept each rank's own part and mixed them into a model that nobody "
+            "initialised. Pass sync_module_states=True, which broadcasts rank 0's parameters, or "
+            "use the same seed on every rank until the model is made."
+        ),
+        "weights-untied": (
+            "The weight {parameter} is shared (tied) by two modules that lines {first_line} and "
+            "{line} put into different units of {by}. Each unit makes a parameter of its own of "
+            "it, so the weights are no longer tied and train apart. Keep modules that share a "
+            "parameter in one unit."
+        ),
+        "clipped-by-own-norm": (
+            "torch.nn.utils.clip_grad_norm_ on line {line} sees only each rank's local shard of "
+            "the gradients: it clipped by {norm} on rank {rank} and by {other_norm} on rank "
+            "{other_rank}, so ranks scale differently. An FSDP model has its own method, which "
+            "uses the norm of the whole gradient: model.clip_grad_norm_(max_norm)."
+        ),
+        "saved-own-shards": (
+            "Only {who} saved on line {line}, and what reached the file are {num_shards} local "
+            "shards (for example {key}) of a state_dict that is spread over {size} ranks: the "
+            "checkpoint holds a part of the model. Gather it first on every rank, with "
+            "get_model_state_dict and full_state_dict=True or with full_tensor(), or save with "
+            "torch.distributed.checkpoint."
+        ),
+        "shards-in-one-file": (
+            "On line {line}, {who} save to one file, each its own {num_shards} local shards (for "
+            "example {key}) of a state_dict that is spread over {size} ranks: the last one wins "
+            "and the checkpoint holds a part of the model. Gather the full state_dict first, give "
+            "every rank a file of its own, or save with torch.distributed.checkpoint."
+        ),
+        "conversion-unused": (
+            "The result of convert_sync_batchnorm on line {line} was not used: the {layer} that it "
+            "was given went on training with its own rank's statistics. A layer that is converted "
+            "itself is not changed in place; a new layer is returned. Assign the return value, or "
+            "convert the module around it: model = "
+            "nn.SyncBatchNorm.convert_sync_batchnorm(model)."
+        ),
+        "set-epoch-missing": (
+            "The DistributedSampler that line {line} iterates shuffles with epoch {epoch} again: "
+            "every epoch has the same order. Call sampler.set_epoch(epoch) before each epoch."
+        ),
+        "sampler-same-rank": (
+            "Every rank's DistributedSampler on line {line} has rank={replica_rank} of {replicas} "
+            "replicas, so all ranks train on the same share of the data and the rest is never "
+            "seen. Leave num_replicas and rank out, or pass each rank its own."
+        ),
+        "sampler-seeds-differ": (
+            "On line {line}, rank {first_rank}'s DistributedSampler shuffles with seed {order} and "
+            "rank {rank}'s with {other_order}. Each rank takes its share of an order of its own, "
+            "so some samples come twice and others never. The seed and the epoch must be the same "
+            "on every rank."
+        ),
+        "same-data-on-all-ranks": (
+            "The DataLoader on line {line} gives every rank the same samples ({batches} batches), "
+            "so the ranks repeat each other's work. Give it a sampler that splits the data: "
+            "DistributedSampler(dataset)."
+        ),
+    }
+)

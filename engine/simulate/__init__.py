@@ -1,0 +1,76 @@
+"""One process stands for a rank of many: the learner's program with tensors that hold no data.
+
+May import torch, engine.tracers.c10d, engine.torch_cpu, events and reports. `begin` belongs in a
+simulated rank, inside its sandbox, before the learner's program runs; what it changes in torch it
+changes for the rest of the process. Real ranks never call it.
+"""
+
+import time
+from collections.abc import Callable
+
+import torch
+
+from engine.reports import ObservationReport
+from engine.simulate.batch_norm import register_batch_norm
+from engine.simulate.collectives import register_collectives
+from engine.simulate.ddp import adapt_ddp
+from engine.simulate.fully_shard import adapt_fully_shard
+from engine.simulate.groups import adapt_groups
+from engine.simulate.mode import SimulationMode
+from engine.simulate.reads import CannotSimulate, adapt_reads, call_in
+
+__all__ = ["CannotSimulate", "Simulation", "begin"]
+
+
+class Simulation:
+    """The simulation of this process; lives as long as the process."""
+
+    def __init__(
+        self,
+        report: Callable[[ObservationReport], None],
+        program_filename: str,
+        line: Callable[[], int | None],
+    ) -> None:
+        self.refusal: CannotSimulate | None = None
+        """The first read of a value that is not there: the run has failed, whatever follows."""
+        self._report = report
+        self._filename = program_filename
+        self._line = line
+        self._libraries: list[torch.library.Library] = []
+        self._mode = SimulationMode(self._refuse)
+
+    def begin(self, num_ranks: int) -> None:
+        """Make this process rank 0 of num_ranks from now on."""
+        self._libraries += (register_collectives(), register_batch_norm())
+        adapt_groups(num_ranks)
+        adapt_reads(self._mode)
+        adapt_ddp(self._mode)
+        adapt_fully_shard()
+        self._mode.__enter__()
+
+    def _refuse(self) -> CannotSimulate:
+        line, call = self._line(), call_in(self._filename)
+        refusal = CannotSimulate(call, line)
+        if self.refusal is None:
+            self.refusal = refusal.copy()  # the one that is raised will hold the program's frames
+            self._report(
+                ObservationReport(
+                    at_ns=time.monotonic_ns(),
+                    name="cannot-simulate",
+                    args={"call": call},
+                    line=line,
+                )
+            )
+        return refusal
+
+
+def begin(
+    num_ranks: int,
+    report: Callable[[ObservationReport], None],
+    program_filename: str,
+    line: Callable[[], int | None],
+) -> Simulation:
+    """Simulate num_ranks ranks in this process; line() tells the program's line that is running."""
+    simulation = Simulation(report, program_filename, line)
+    simulation.begin(num_ranks)
+    return simulation

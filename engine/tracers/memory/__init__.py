@@ -1,0 +1,292 @@
+"""What a rank holds, by what it is for: reported at boundaries, at the peak, or at every change.
+
+May import engine.facts, engine.reports, engine.program and torch. `prepare_memory` belongs in the
+warm parent; `MemoryTracer.begin` in each rank, on the thread that runs the learner's program.
+Storages are seen when an op of that thread makes them, or when a module or optimizer owns them.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, UntypedStorage, nn
+from torch.optim.optimizer import Optimizer
+
+from engine.facts import AllocationAction, Args, Category, Phase
+from engine.program import Detail
+from engine.reports import AllocationReport, MemoryReport, NoteReport, PeakReport, Report
+from engine.tracers.memory.allocations import Allocations
+from engine.tracers.memory.ledger import Entry, Ledger, Place
+from engine.tracers.memory.owners import (
+    Owners,
+    is_bucket_setup,
+    makes_buckets,
+    watch_registrations,
+)
+from engine.tracers.memory.storages import Storages, TracedDevice, watch_resizes
+from engine.tracers.position import Position
+
+__all__ = ["MemoryHooks", "MemoryTracer", "TracedDevice", "prepare_memory"]
+
+MAX_ALLOCATIONS = 8_000
+"""Changes that a rank reports at the detailed level: eight ranks stay within the run's limit."""
+MAX_HOLDINGS = 24
+_BURST, _PER_S = 400.0, 50.0
+"""Boundaries reported at once, and per second after that."""
+_PEAK_GROWTH = 1.25
+"""A peak is reported before the end when it has grown by so much: a rank may be killed."""
+_SETUP_DEPTH = 8
+
+
+class MemoryHooks:
+    """What the warm parent has put in place for all ranks; silent until a tracer takes it over."""
+
+    def __init__(self) -> None:
+        self.tracer: MemoryTracer | None = None
+
+    def install(self) -> None:
+        """Watch what no op tells of: resized storages, registered parameters and buffers."""
+        watch_resizes(self._resized)
+        watch_registrations(self._parameter, self._buffer)
+
+    def _resized(self, storage: UntypedStorage) -> None:
+        if self.tracer is not None:
+            self.tracer.resized(storage)
+
+    def _parameter(self, parameter: Tensor) -> None:
+        if self.tracer is not None:
+            self.tracer.registered(parameter, "parameter")
+
+    def _buffer(self, buffer: Tensor) -> None:
+        if self.tracer is not None:
+            self.tracer.registered(buffer, "buffer")
+
+
+def prepare_memory() -> MemoryHooks:
+    """Install the hooks in this process and all that fork from it."""
+    hooks = MemoryHooks()
+    hooks.install()
+    return hooks
+
+
+class MemoryTracer:
+    """The memory of one rank."""
+
+    def __init__(
+        self,
+        report: Callable[[Report], None],
+        position: Position,
+        *,
+        device: TracedDevice,
+        detail: Detail,
+    ) -> None:
+        self._report = report
+        self._position = position
+        self._device = device
+        self._ledger = Ledger()
+        on_change = self._changed if detail == "allocations" else None
+        self._storages = Storages(self._ledger, device, self._place, on_change)
+        self._owners = Owners(self._storages)
+        self._mode = Allocations(self._storages, self._category)
+        self._num_changes = 0
+        self._tokens = _BURST
+        self._refilled_ns = time.monotonic_ns()
+        self._last_phase: Phase | None = None
+        self._last_sums: tuple[int, ...] = ()
+        self._reported_peak = 0
+
+    def begin(self, hooks: MemoryHooks) -> None:
+        """Trace this thread from now on, for as long as the process lives."""
+        hooks.tracer = self
+        self._mode.__enter__()  # type: ignore[no-untyped-call]  # torch has no type for it
+
+    # ------------------------------------------------------------------ what others tell
+    def resized(self, storage: UntypedStorage) -> None:
+        """A storage was resized from Python."""
+        self._storages.measure(storage)
+
+    def registered(self, tensor: Tensor, category: Category) -> None:
+        """A module has got a parameter or a buffer."""
+        self._owners.registered(tensor, category)
+
+    # ------------------------------------------------------------------ boundaries
+    def module_entered(self, module: nn.Module, is_outermost: bool) -> None:
+        """A module's forward begins."""
+        if is_outermost:
+            self._owners.learn_tree(module)
+            self._sample()
+        else:
+            self._owners.learn(module)
+
+    def module_left(self, module: nn.Module) -> None:
+        """A module's forward is over; the module is still the one that runs."""
+        self._owners.learn(module)
+        self._sample()
+
+    def backward_reached(self, is_first: bool) -> None:
+        """The backward of another module begins."""
+        if self._mode.has_moved:  # what DDP and FSDP leave in .grad comes out of a collective
+            self._mode.has_moved = False
+            self._owners.learn_gradients()
+        self._sample()
+
+    def backward_ended(self) -> None:
+        """All gradients are there."""
+        self._owners.learn_gradients()
+        self._sample()
+
+    def step_began(self, optimizer: Optimizer) -> None:
+        """An optimizer's step begins."""
+        self._owners.learn_optimized(optimizer)
+        self._owners.learn_gradients()
+        self._sample()
+
+    def step_ended(self, optimizer: Optimizer) -> None:
+        """An optimizer's step is over; it is still what runs."""
+        self._owners.learn_states(optimizer)
+        self._sample()
+        if self._ledger.peak_bytes > self._reported_peak:
+            self._report_peak()
+
+    def end(self) -> None:
+        """The program is over: report where it stands and its peak."""
+        self._owners.learn_gradients()
+        self._tokens = max(self._tokens, 1.0)
+        self._sample()
+        if self._ledger.peak_bytes > 0:
+            self._report_peak()
+
+    # ------------------------------------------------------------------ reports
+    def _sample(self) -> None:
+        position = self._position
+        phase, sums = position.phase(), self._ledger.sums()
+        # A picture of both would be the same; only a new phase is worth a report then.
+        if sums == self._last_sums and phase == self._last_phase:
+            return
+        self._last_phase, self._last_sums = phase, sums
+        if not self._take_token():
+            return
+        peak_bytes = self._ledger.peak_bytes
+        self._report(
+            MemoryReport(
+                at_ns=time.monotonic_ns(),
+                parameter_bytes=sums[0],
+                gradient_bytes=sums[1],
+                optimizer_bytes=sums[2],
+                activation_bytes=sums[3],
+                buffer_bytes=sums[4],
+                communication_bytes=sums[5],
+                other_bytes=sums[6],
+                peak_bytes=peak_bytes,
+                phase=phase,
+                module=position.module(),
+                line=position.line(),
+                allocated_bytes=self._allocator("allocated"),
+                reserved_bytes=self._allocator("reserved"),
+            )
+        )
+        if peak_bytes > self._reported_peak * _PEAK_GROWTH:
+            self._report_peak()
+
+    def _take_token(self) -> bool:
+        now_ns = time.monotonic_ns()
+        self._tokens = min(_BURST, self._tokens + (now_ns - self._refilled_ns) / 1e9 * _PER_S)
+        self._refilled_ns = now_ns
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+    def _report_peak(self) -> None:
+        self._reported_peak = self._ledger.peak_bytes
+        facts = self._ledger.peak(MAX_HOLDINGS)
+        self._report(
+            PeakReport(
+                at_ns=time.monotonic_ns(),
+                parameter_bytes=facts.parameter_bytes,
+                gradient_bytes=facts.gradient_bytes,
+                optimizer_bytes=facts.optimizer_bytes,
+                activation_bytes=facts.activation_bytes,
+                buffer_bytes=facts.buffer_bytes,
+                communication_bytes=facts.communication_bytes,
+                other_bytes=facts.other_bytes,
+                peak_bytes=facts.peak_bytes,
+                phase=facts.phase,
+                module=facts.module,
+                line=facts.line,
+                allocated_bytes=self._allocator("allocated"),
+                reserved_bytes=self._allocator("reserved"),
+                held=facts.held,
+            )
+        )
+
+    def _allocator(self, which: str) -> int | None:
+        if self._device != "cuda":
+            return None
+        cuda = torch.cuda
+        return cuda.memory_allocated() if which == "allocated" else cuda.memory_reserved()
+
+    def _changed(self, action: AllocationAction, entry: Entry) -> None:
+        self._num_changes += 1
+        if self._num_changes > MAX_ALLOCATIONS:
+            if self._num_changes == MAX_ALLOCATIONS + 1:
+                args: Args = {"count": MAX_ALLOCATIONS}
+                self._report(
+                    NoteReport(at_ns=time.monotonic_ns(), code="allocations-cut", args=args)
+                )
+            return
+        is_new = action == "allocate"
+        position, place = self._position, entry.place
+        self._report(
+            AllocationReport(
+                at_ns=time.monotonic_ns(),
+                action=action,
+                storage=entry.number,
+                num_bytes=entry.num_bytes,
+                category=entry.category,
+                op=None if place.op is None else str(place.op),
+                shape=entry.shape,
+                dtype=entry.dtype,
+                phase=place.phase if is_new else position.phase(),
+                module=place.module if is_new else position.module(),
+                line=place.line if is_new else position.line(),
+            )
+        )
+
+    # ------------------------------------------------------------------ questions of the mode
+    def _place(self, op: object) -> Place:
+        position = self._position
+        return Place(op, position.phase(), position.module(), position.line())
+
+    def _category(self, args: Sequence[object]) -> Category:
+        """What a storage that an op makes now is for, until somebody owns it."""
+        match self._position.phase():
+            case "forward":
+                bucket = makes_buckets(self._position.innermost())
+                return "communication" if bucket else "activation"
+            case "step":
+                return "optimizer"
+            case "backward":  # a module that runs inside it is recomputed (checkpointing)
+                return "other" if self._position.innermost() is None else "activation"
+            case None:
+                if torch.is_grad_enabled() and any(_needs_gradient(arg) for arg in args):
+                    return "activation"
+                return "communication" if _sets_up_buckets() else "other"
+
+
+def _needs_gradient(arg: object) -> bool:
+    if isinstance(arg, Tensor):
+        return arg.requires_grad
+    return isinstance(arg, (list, tuple)) and any(_needs_gradient(item) for item in arg)
+
+
+def _sets_up_buckets() -> bool:
+    frame = sys._getframe(1)
+    for _ in range(_SETUP_DEPTH):
+        if is_bucket_setup(frame.f_code):
+            return True
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    return False

@@ -1,0 +1,170 @@
+"""Finds out what storages are for: parameters, buffers, gradients, optimizer state.
+
+May import torch. Owners are learnt when modules are built, run or sharded and when an optimizer
+steps; nothing of the learner's is kept alive, and reading never computes.
+"""
+
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.distributed.fsdp._flat_param import FlatParameter
+from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim.optimizer import Optimizer
+
+from engine.facts import Category
+from engine.tracers.compiling import never_compiled
+from engine.tracers.memory.storages import Storages
+
+_FLAT_BUFFERS = ("_full_param_padded", "_full_prec_full_param_padded", "_mp_shard", "_local_shard")
+"""Where a flat parameter of FSDP1 keeps its whole and its sharded values, while it has them."""
+_FLAT_GRADIENTS = ("_saved_grad_shard", "_cpu_grad")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Known:
+    """A parameter that has been met, and the gradient last seen in it."""
+
+    ref: weakref.ref[Tensor]
+    grad: weakref.ref[Tensor] | None = None
+    is_flat: bool = False
+    """Whether it is a flat parameter of FSDP1."""
+
+
+class Owners:
+    """The parameters of this rank that have been met, and how to tell what a storage is for."""
+
+    def __init__(self, storages: Storages) -> None:
+        self._storages = storages
+        self._parameters: dict[int, _Known] = {}
+
+    # ------------------------------------------------------------------ modules
+    def learn_tree(self, root: nn.Module) -> None:
+        """Take in what a module and all below it own; again, since wrappers replace it."""
+        for module in root.modules():
+            self._take_in(module)
+
+    def learn(self, module: nn.Module) -> None:
+        """Take in what a module owns that has not been met; FSDP2 swaps it around each forward."""
+        for parameter in module._parameters.values():
+            if parameter is not None and not self._is_known(parameter):
+                self.adopt_parameter(parameter)
+        if isinstance(module, FullyShardedDataParallel):
+            self._take_in(module)
+
+    def _take_in(self, module: nn.Module) -> None:
+        for parameter in module._parameters.values():
+            if parameter is not None:
+                self.adopt_parameter(parameter)
+                if isinstance(module, FullyShardedDataParallel):
+                    self._adopt_all(parameter, _FLAT_BUFFERS, "parameter")
+        for buffer in module._buffers.values():
+            if buffer is not None:
+                self._adopt(buffer, "buffer")
+
+    def _adopt_all(self, owner: Tensor, names: tuple[str, ...], category: Category) -> None:
+        for name in names:
+            value = getattr(owner, name, None)
+            if isinstance(value, Tensor):
+                self._adopt(value, category)
+
+    # ------------------------------------------------------------------ parameters and gradients
+    def registered(self, tensor: Tensor, category: Category) -> None:
+        """A module has got this parameter or buffer."""
+        self._adopt(tensor, category)
+
+    def adopt_parameter(self, parameter: Tensor) -> None:
+        """Take in a parameter, and from now on each gradient that backward leaves in it."""
+        self._adopt(parameter, "parameter")
+        if not self._is_known(parameter) and parameter.requires_grad and parameter.is_leaf:
+            address = id(parameter)
+            self._parameters[address] = _Known(
+                ref=weakref.ref(parameter, lambda _: self._parameters.pop(address, None)),
+                is_flat=isinstance(parameter, FlatParameter),
+            )
+            # torch has no type for it
+            parameter.register_post_accumulate_grad_hook(self._accumulated)  # type: ignore[no-untyped-call]
+
+    def _is_known(self, parameter: Tensor) -> bool:
+        known = self._parameters.get(id(parameter))
+        return known is not None and known.ref() is parameter
+
+    @never_compiled
+    def _accumulated(self, parameter: Tensor) -> None:
+        if parameter.grad is not None:
+            self._adopt(parameter.grad, "gradient")
+
+    def learn_gradients(self) -> None:
+        """Take in gradients that no hook tells of: views of buckets, what FSDP has reduced."""
+        for known in list(self._parameters.values()):
+            parameter = known.ref()
+            if parameter is None or not parameter.is_leaf:  # .grad of others warns
+                continue
+            grad = parameter.grad
+            if grad is not None and (known.grad is None or known.grad() is not grad):
+                self._adopt(grad, "gradient")
+                known.grad = weakref.ref(grad)
+            if known.is_flat:
+                self._adopt_all(parameter, _FLAT_GRADIENTS, "gradient")
+
+    # ------------------------------------------------------------------ optimizers
+    def learn_optimized(self, optimizer: Optimizer) -> None:
+        """Take in the parameters that an optimizer holds, modules or not."""
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if isinstance(parameter, Tensor) and not self._is_known(parameter):
+                    self.adopt_parameter(parameter)
+
+    def learn_states(self, optimizer: Optimizer) -> None:
+        """Take in the state of an optimizer after its step."""
+        for tensor in _states(optimizer):
+            self._adopt(tensor, "optimizer")
+
+    def _adopt(self, tensor: Tensor, category: Category) -> None:
+        plain = local(tensor)
+        self._storages.see(plain, category)
+        self._storages.classify(plain, category)
+
+
+def local(tensor: Tensor) -> Tensor:
+    """The tensor with storage of its own: what a DTensor holds on this rank."""
+    return tensor._local_tensor if isinstance(tensor, DTensor) else tensor
+
+
+def _states(optimizer: Optimizer) -> Iterator[Tensor]:
+    for state in optimizer.state.values():
+        if isinstance(state, dict):
+            yield from (value for value in state.values() if isinstance(value, Tensor))
+
+
+def makes_buckets(module: nn.Module | None) -> bool:
+    """Whether what is allocated while this module itself runs are buckets for gradients."""
+    return isinstance(module, DistributedDataParallel)
+
+
+def is_bucket_setup(code: object) -> bool:
+    """Whether a frame with this code is DDP's constructor making its buckets."""
+    return code is DistributedDataParallel._ddp_init_helper.__code__
+
+
+def watch_registrations(
+    on_parameter: Callable[[Tensor], None], on_buffer: Callable[[Tensor], None]
+) -> None:
+    """Call back for each parameter and buffer that a module registers."""
+
+    @never_compiled
+    def parameter_registered(module: nn.Module, name: str, parameter: object) -> None:
+        if isinstance(parameter, Tensor) and not torch.compiler.is_compiling():
+            on_parameter(parameter)
+
+    @never_compiled
+    def buffer_registered(module: nn.Module, name: str, buffer: object) -> None:
+        if isinstance(buffer, Tensor) and not torch.compiler.is_compiling():
+            on_buffer(buffer)
+
+    nn.modules.module.register_module_parameter_registration_hook(parameter_registered)
+    nn.modules.module.register_module_buffer_registration_hook(buffer_registered)

@@ -1,0 +1,64 @@
+"""Facts that only the diagnosis makes sense of: who stepped on what, what was saved, and so on.
+
+May import engine.facts, reports, the tracers' position and torch. `prepare` belongs in the warm
+parent, `Observations` in each rank. What is observed, and by which name, is in `names`.
+"""
+
+from collections.abc import Callable
+
+from engine.reports import Report
+from engine.tracers.observations.clipping import Clipping
+from engine.tracers.observations.conversion import Conversion
+from engine.tracers.observations.loading import Loading
+from engine.tracers.observations.names import ObservationName
+from engine.tracers.observations.optimizers import Optimizers
+from engine.tracers.observations.recorder import Recorder, unnoticed
+from engine.tracers.observations.replicas import Replicas
+from engine.tracers.observations.saving import Saving
+from engine.tracers.observations.shards import Shards
+from engine.tracers.observations.watchpoints import Watchpoints
+from engine.tracers.position import Position
+
+__all__ = ["ObservationName", "Observations", "Watchpoints", "prepare"]
+
+
+class Observations:
+    """The observers of one rank."""
+
+    def __init__(self, report: Callable[[Report], None], position: Position) -> None:
+        recorder = Recorder(report, position)
+        self._replicas = Replicas(recorder)
+        self._shards = Shards(recorder)
+        self._optimizers = Optimizers(recorder, self._replicas, self._shards)
+        self._conversion = Conversion(recorder)
+        self._clipping = Clipping(recorder, self._shards)
+        self._saving = Saving(recorder, self._shards, self._optimizers)
+        self._loading = Loading(recorder, self._optimizers)
+
+    def install(self, watchpoints: Watchpoints) -> None:
+        """Observe from now on; position's own hooks must be registered already."""
+        self._replicas.install(watchpoints)
+        self._shards.install(watchpoints)
+        self._optimizers.install(watchpoints)
+        self._conversion.install(watchpoints)
+        self._clipping.install(watchpoints)
+        self._saving.install(watchpoints)
+        self._loading.install(watchpoints)
+
+    def finish(self) -> None:
+        """Report what only the end of the program makes certain."""
+        with unnoticed():
+            self._shards.compare_initial()
+        with unnoticed():
+            self._optimizers.finish()
+        with unnoticed():
+            self._conversion.finish()
+        with unnoticed():
+            self._loading.finish()
+
+
+def prepare() -> Watchpoints:
+    """Stand at the watchpoints, in this process and all that fork from it; nobody is told yet."""
+    watchpoints = Watchpoints()
+    watchpoints.put_in_place()
+    return watchpoints

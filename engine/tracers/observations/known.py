@@ -1,0 +1,50 @@
+"""One optimizer that has stepped, and its parameters. May import torch."""
+
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from torch import Tensor
+from torch.optim.optimizer import Optimizer
+
+from engine.tracers.observations.digest import is_plain
+
+
+@dataclass(slots=True, kw_only=True)
+class Known:
+    """One optimizer that has stepped."""
+
+    number: int
+    line: int | None
+    """Where it was made."""
+    optimizer: weakref.ref[Optimizer]
+    num_steps: int = 0
+    step_line: int | None = None
+    has_stepped_on: bool = True
+    """Whether a step has used the gradients that are there now."""
+    zero_line: int | None = None
+    """Where gradients were dropped that no step had used."""
+    idle: dict[int, weakref.ref[Tensor]] = field(default_factory=dict)
+    """Parameters without a gradient at every checked step so far."""
+    num_unheld: int = 0
+    """Parameters of a wrapped model with a gradient that no optimizer holds."""
+    num_parameters: int = 0
+    said: set[str] = field(default_factory=set)
+    kinds: dict[str, list[weakref.ref[Tensor]]] = field(default_factory=dict)
+    """Replicated parameters by kind, as of the newest checked step."""
+    is_over: bool = False
+
+    def tensors(self, kind: str) -> list[Tensor]:
+        """The live parameters of a kind."""
+        return [p for ref in self.kinds.get(kind, ()) if (p := ref()) is not None]
+
+
+def parameters_of(optimizer: Optimizer) -> Iterator[Tensor]:
+    """Everything that the optimizer updates."""
+    for group in optimizer.param_groups:
+        yield from group["params"]
+
+
+def has_values(gradient: Tensor | None) -> bool:
+    """Whether there is a gradient, and it is not zero everywhere."""
+    return gradient is not None and (not is_plain(gradient) or bool(gradient.any()))

@@ -1,0 +1,190 @@
+"""What data each rank trains on: order of shuffling samplers, content of DataLoader passes.
+
+May import torch. The batches of the first passes are digested, up to a number.
+"""
+
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+from torch.utils.data import DistributedSampler
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from engine.tracers.observations.digest import digest, is_plain
+from engine.tracers.observations.optimizers import Optimizers
+from engine.tracers.observations.recorder import Recorder, unnoticed
+from engine.tracers.observations.watchpoints import Watchpoints
+
+_MAX_PASSES = 8
+_MAX_BATCHES = 256
+
+
+@dataclass(slots=True, kw_only=True)
+class _Order:
+    """How one sampler was last iterated."""
+
+    sampler: weakref.ref[DistributedSampler[object]]
+    epoch: int
+    num_steps: int
+    """Optimizer steps at that time."""
+    repeated_line: int | None = None
+    """Where the same order began again after training; steps since then make it a repetition."""
+    repeated_at: int | None = None
+    is_reported: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class _Pass:
+    """One iteration over a DataLoader."""
+
+    number: int
+    line: int | None
+    iterator: weakref.ref[_BaseDataLoaderIter]
+    num_steps: int
+    """Optimizer steps when it began."""
+    sampler: Literal["distributed", "other"] = "other"
+    replicas: int = 1
+    replica_rank: int = 0
+    order: int | None = None
+    """What a shuffling DistributedSampler seeds its order with."""
+    num_batches: int = 0
+    numel: int = 0
+    total: float = 0.0
+    square: float = 0.0
+    first: tuple[float, float] | None = None
+    is_varied: bool = False
+    fed_training: bool = False
+
+
+class Loading:
+    """Samplers and DataLoaders of one rank."""
+
+    def __init__(self, recorder: Recorder, optimizers: Optimizers) -> None:
+        self._recorder = recorder
+        self._optimizers = optimizers
+        self._orders: dict[int, _Order] = {}
+        self._passes: list[_Pass] = []
+
+    def install(self, watchpoints: Watchpoints) -> None:
+        """Stand where samplers begin and batches come."""
+        watchpoints.sampler_started.before = self._sampler_started
+        watchpoints.batch_loaded.after = self._batch_loaded
+
+    def finish(self) -> None:
+        """Report the passes, and orders that repeated before more training."""
+        for order in self._orders.values():
+            self._say_repeated(order)
+        for one in self._passes:
+            if one.fed_training or self._optimizers.num_steps > one.num_steps:
+                self._say_pass(one)
+
+    # ------------------------------------------------------------------ samplers
+    def _sampler_started(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
+        with unnoticed():
+            sampler = args[0]
+            if not isinstance(sampler, DistributedSampler):
+                return
+            if not sampler.shuffle or sampler.num_replicas < 2:
+                return
+            order = self._orders.get(id(sampler))
+            steps = self._optimizers.num_steps
+            if order is None or order.sampler() is not sampler:
+                ref = weakref.ref(sampler)
+                self._orders[id(sampler)] = _Order(
+                    sampler=ref, epoch=sampler.epoch, num_steps=steps
+                )
+                return
+            self._say_repeated(order)
+            if order.epoch == sampler.epoch and steps > order.num_steps:
+                order.repeated_line = self._recorder.position.line()
+                order.repeated_at = steps
+            order.epoch, order.num_steps = sampler.epoch, steps
+
+    def _say_repeated(self, order: _Order) -> None:
+        """Report a repeated order, once, if steps were taken on it."""
+        if order.repeated_at is None or order.is_reported:
+            return
+        if self._optimizers.num_steps > order.repeated_at:
+            order.is_reported = True
+            args = {"epoch": order.epoch}
+            self._recorder.say("repeated-order", args, order.repeated_line)
+        order.repeated_at = None
+
+    # ------------------------------------------------------------------ batches
+    def _batch_loaded(
+        self, answer: object, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> None:
+        with unnoticed():
+            iterator = args[0]
+            if not isinstance(iterator, _BaseDataLoaderIter):
+                return
+            one = next((p for p in reversed(self._passes) if p.iterator() is iterator), None)
+            if one is None:
+                if len(self._passes) >= _MAX_PASSES or isinstance(answer, BaseException):
+                    return
+                one = self._begin(iterator)
+            if self._optimizers.num_steps > one.num_steps:
+                one.fed_training = True
+            if not isinstance(answer, BaseException) and one.num_batches < _MAX_BATCHES:
+                _take(one, answer)
+
+    def _begin(self, iterator: _BaseDataLoaderIter) -> _Pass:
+        loader_sampler = getattr(iterator, "_index_sampler", None)
+        sampler = getattr(loader_sampler, "sampler", loader_sampler)
+        one = _Pass(
+            number=len(self._passes),
+            line=self._recorder.position.line(),
+            iterator=weakref.ref(iterator),
+            num_steps=self._optimizers.num_steps,
+        )
+        if isinstance(sampler, DistributedSampler):
+            one.sampler = "distributed"
+            one.replicas, one.replica_rank = sampler.num_replicas, sampler.rank
+            one.order = sampler.seed + sampler.epoch if sampler.shuffle else None
+        self._passes.append(one)
+        return one
+
+    def _say_pass(self, one: _Pass) -> None:
+        self._recorder.say(
+            "data-pass",
+            {
+                "number": one.number,
+                "batches": one.num_batches,
+                "numel": one.numel,
+                "total": one.total,
+                "square": one.square,
+                "sampler": one.sampler,
+                "replicas": one.replicas,
+                "replica_rank": one.replica_rank,
+                "order": one.order,
+                "is_varied": int(one.is_varied),
+            },
+            one.line,
+        )
+
+
+def _take(one: _Pass, batch: object) -> None:
+    """Add a batch to the digest of its pass; sums do not depend on the order of samples."""
+    found = digest(_tensors(batch))
+    one.num_batches += 1
+    one.numel += found.numel
+    one.total += found.total
+    one.square += found.square
+    if one.first is None:
+        one.first = (found.total, found.square)
+    elif one.first != (found.total, found.square):
+        one.is_varied = True
+
+
+def _tensors(batch: object) -> Iterator[Tensor]:
+    if isinstance(batch, Tensor):
+        if is_plain(batch):
+            yield batch
+    elif isinstance(batch, Mapping):
+        for item in batch.values():
+            yield from _tensors(item)
+    elif isinstance(batch, (list, tuple)):
+        for item in batch:
+            yield from _tensors(item)

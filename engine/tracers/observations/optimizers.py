@@ -1,0 +1,255 @@
+"""What optimizers step on: parameters and gradients, compared between ranks by their digests.
+
+May import torch. Full digests are taken at steps 1, 2, 4, 8, ... and at the end; every step only
+looks at flags. Keeps no optimizer and no tensor alive.
+"""
+
+import weakref
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
+
+from engine.facts import Args
+from engine.tracers.compiling import never_compiled
+from engine.tracers.observations.digest import digest, is_plain
+from engine.tracers.observations.flags import Flags
+from engine.tracers.observations.known import Known, has_values, parameters_of
+from engine.tracers.observations.recorder import Recorder, unnoticed
+from engine.tracers.observations.replicas import Replicas
+from engine.tracers.observations.shards import Shards, name_in
+from engine.tracers.observations.watchpoints import Watchpoints
+
+
+class Optimizers:
+    """All optimizers of one rank."""
+
+    def __init__(self, recorder: Recorder, replicas: Replicas, shards: Shards) -> None:
+        self._recorder = recorder
+        self._replicas = replicas
+        self._shards = shards
+        self._flags = Flags(recorder, replicas, shards)
+        self._known: list[Known] = []
+        self._lines: dict[int, tuple[weakref.ref[Optimizer], int | None]] = {}
+        self.num_steps = 0
+        """Steps of all optimizers so far."""
+
+    def install(self, watchpoints: Watchpoints) -> None:
+        """Register the hooks."""
+        watchpoints.optimizer_made.after = self._made
+        watchpoints.gradients_zeroed.before = self._zeroed
+        register_optimizer_step_pre_hook(self._begin_step)
+
+    def finish(self) -> None:
+        """Report what the optimizers hold now that the program is over."""
+        for known in self._known:
+            self._end(known)
+
+    def alive(self) -> list[Optimizer]:
+        """All optimizers that the program still has."""
+        return [o for ref, _ in self._lines.values() if (o := ref()) is not None]
+
+    # ------------------------------------------------------------------ hooks
+    def _made(self, answer: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
+        with unnoticed():
+            optimizer = args[0]
+            if isinstance(optimizer, Optimizer) and not isinstance(answer, BaseException):
+                line = self._recorder.position.line()
+                self._lines[id(optimizer)] = (weakref.ref(optimizer), line)
+
+    def _zeroed(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
+        """Note gradients that are dropped before any step used them."""
+        with unnoticed():
+            self._note_dropped(args[0])
+
+    def _note_dropped(self, target: object) -> None:
+        for known in self._known:
+            optimizer = known.optimizer()
+            if optimizer is None:
+                continue
+            parameters = list(parameters_of(optimizer))
+            if isinstance(target, nn.Module):
+                own = {id(p) for p in target.parameters()}
+                if not any(id(p) in own for p in parameters):
+                    continue
+            elif target is not optimizer:
+                continue
+            if any(p.grad is not None for p in parameters) and not known.has_stepped_on:
+                known.zero_line = self._recorder.position.line()
+            known.has_stepped_on = False
+
+    @never_compiled
+    def _begin_step(self, optimizer: Optimizer, args: object, kwargs: object) -> None:
+        if torch.compiler.is_compiling() or self._recorder.position.is_nested_step():
+            return
+        with unnoticed():
+            self.num_steps += 1
+            known = self._find(optimizer)
+            known.num_steps += 1
+            known.step_line = self._recorder.position.line()
+            parameters = list(parameters_of(optimizer))
+            if known.num_steps & (known.num_steps - 1) == 0:
+                self._shards.compare_initial()
+                self._check(known, optimizer, parameters)
+            known.has_stepped_on = any(has_values(p.grad) for p in parameters)
+            self._flags.check(known, parameters)
+            for wrapper in self._replicas.wrappers:
+                wrapper.forget_forwards()
+            known.zero_line = None
+
+    def _find(self, optimizer: Optimizer) -> Known:
+        for known in self._known:
+            if known.optimizer() is optimizer:
+                return known
+        ref, line = self._lines.get(id(optimizer), (None, None))
+        number = len(self._known)
+
+        def over(_: object) -> None:
+            with unnoticed():
+                self._end(self._known[number])
+
+        known = Known(
+            number=number,
+            line=line if ref is not None and ref() is optimizer else None,
+            optimizer=weakref.ref(optimizer, over),
+        )
+        self._known.append(known)
+        return known
+
+    # ------------------------------------------------------------------ full checks
+    def _check(self, known: Known, optimizer: Optimizer, parameters: list[Tensor]) -> None:
+        kinds: dict[str, list[Tensor]] = {}
+        split, wrappers = self._shards.split_parameters(), self._wrappers()
+        num_sharded = sum(id(p) in split for p in parameters)
+        for p in parameters:
+            if id(p) not in split and is_plain(p):
+                number = wrappers.get(id(p))
+                kinds.setdefault("plain" if number is None else f"wrapper {number}", []).append(p)
+        known.num_parameters = len(parameters)
+        known.kinds = {k: [weakref.ref(p) for p in found] for k, found in kinds.items()}
+        self._find_stale(known, parameters)
+        self._find_idle(known, parameters)
+        for kind, found in kinds.items():
+            self._say_step(known, optimizer, kind, found, num_sharded)
+        if num_sharded and "plain" in kinds and "unsharded" not in known.said:
+            known.said.add("unsharded")
+            root = self._replicas.root() if self._replicas.root else None
+            trained = next((p for p in kinds["plain"] if p.grad is not None), None)
+            name = None if trained is None else name_in(root, trained)
+            by = self._shards.units[-1].by if self._shards.units else None
+            args: Args = {"optimizer": known.number, "parameter": name, "by": by}
+            self._recorder.say("unsharded", args, self._shards.units[-1].line)
+
+    def _say_step(
+        self, known: Known, optimizer: Optimizer, kind: str, found: list[Tensor], num_sharded: int
+    ) -> None:
+        values = digest(found)
+        gradients = [p.grad for p in found if is_plain(p.grad) and p.grad is not None]
+        slopes = digest(gradients)
+        rate = optimizer.param_groups[0].get("lr")
+        self._recorder.say(
+            "step",
+            {
+                "optimizer": known.number,
+                "step": known.num_steps,
+                "kind": kind,
+                "ranks": self._ranks(kind),
+                "num_parameters": len(found),
+                "numel": values.numel,
+                "num_with_gradient": len(gradients),
+                "total": values.total,
+                "square": values.square,
+                "gradient_total": slopes.total,
+                "gradient_square": slopes.square,
+                "rate": float(rate) if isinstance(rate, (int, float, Tensor)) else None,
+                "num_sharded": num_sharded,
+                "zero": int(isinstance(optimizer, ZeroRedundancyOptimizer)),
+            },
+            known.step_line,
+        )
+
+    def _wrappers(self) -> dict[int, int]:
+        """Number of the wrapper of each parameter, by its id."""
+        found = {}
+        for wrapper in self._replicas.wrappers:
+            alive = [p for ref in wrapper.managed.values() if (p := ref()) is not None]
+            for p in (*alive, *(p for _, p in wrapper.parameters())):
+                found[id(p)] = wrapper.number
+        return found
+
+    def _ranks(self, kind: str) -> str:
+        if kind == "plain":
+            return ""
+        ranks = self._replicas.wrappers[int(kind.partition(" ")[2])].ranks
+        return ",".join(map(str, ranks))
+
+    def _find_stale(self, known: Known, parameters: list[Tensor]) -> None:
+        stale = [s for p in parameters if (s := self._shards.replaced(p)) is not None]
+        if stale and "stale" not in known.said:
+            known.said.add("stale")
+            self._recorder.say(
+                "stale-parameters",
+                {
+                    "optimizer_line": known.line,
+                    "shard_line": stale[0].line,
+                    "by": stale[0].by,
+                    "num_stale": len(stale),
+                    "num_parameters": len(parameters),
+                },
+                known.line,
+            )
+
+    def _find_idle(self, known: Known, parameters: list[Tensor]) -> None:
+        without = {id(p): weakref.ref(p) for p in parameters if p.grad is None}
+        if known.num_steps == 1:
+            known.idle = without
+        else:
+            known.idle = {k: ref for k, ref in known.idle.items() if k in without}
+        if known.idle:
+            held = {
+                id(p) for ref, _ in self._lines.values() if (o := ref()) for p in parameters_of(o)
+            }
+            known.num_unheld = sum(
+                p.grad is not None and id(p) not in held for p in self._managed()
+            )
+
+    def _managed(self) -> Iterator[Tensor]:
+        for wrapper in self._replicas.wrappers:
+            for _, p in wrapper.parameters():
+                yield p
+        for unit in self._shards.units:
+            yield from unit.parameters()
+
+    # ------------------------------------------------------------------ the end
+    def _end(self, known: Known) -> None:
+        """Report what an optimizer leaves behind, once."""
+        if known.is_over:
+            return
+        known.is_over = True
+        for kind in known.kinds:
+            found = digest(known.tensors(kind))
+            self._recorder.say(
+                "end",
+                {
+                    "optimizer": known.number,
+                    "steps": known.num_steps,
+                    "kind": kind,
+                    "numel": found.numel,
+                    "total": found.total,
+                    "square": found.square,
+                },
+                known.step_line,
+            )
+        if known.idle and known.num_unheld:
+            self._recorder.say(
+                "idle-parameters",
+                {
+                    "optimizer_line": known.line,
+                    "num_idle": len(known.idle),
+                    "num_parameters": known.num_parameters,
+                    "num_unheld": known.num_unheld,
+                },
+                known.line,
+            )

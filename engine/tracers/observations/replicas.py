@@ -1,0 +1,167 @@
+"""What DistributedDataParallel wrappers manage, and whether training goes through them.
+
+May import torch. Keeps no module and no tensor alive.
+"""
+
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.nn.parallel import DistributedDataParallel
+
+from engine.tracers.compiling import never_compiled
+from engine.tracers.observations.digest import digest, is_plain
+from engine.tracers.observations.recorder import Recorder, unnoticed
+from engine.tracers.observations.watchpoints import Watchpoints
+
+
+@dataclass(slots=True, kw_only=True)
+class Wrapper:
+    """One DDP object: what it manages, and what happened since the last optimizer step."""
+
+    number: int
+    line: int | None
+    ranks: tuple[int, ...]
+    ddp: weakref.ref[DistributedDataParallel]
+    module: weakref.ref[nn.Module]
+    managed: dict[int, weakref.ref[Tensor]]
+    """The parameters that its reducer averages, by id."""
+    frozen: dict[int, weakref.ref[Tensor]]
+    """Parameters that needed no gradient when it was made."""
+    num_forwards: int = 0
+    is_synced: bool = True
+    """Whether the backward of its newest forward averages gradients."""
+    forward_line: int | None = None
+    num_bypasses: int = 0
+    """Training forwards of what it wraps that did not go through it."""
+    bypass_line: int | None = None
+    said: set[str] = field(default_factory=set)
+
+    def parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """Named parameters of the module now; those managed at first, once it is gone."""
+        module = self.module()
+        if module is not None:
+            yield from module.named_parameters()
+            return
+        for place, ref in enumerate(self.managed.values()):
+            parameter = ref()
+            if parameter is not None:
+                yield str(place), parameter
+
+    def manages(self, parameter: Tensor) -> bool:
+        """Whether the reducer averages this parameter's gradient."""
+        ref = self.managed.get(id(parameter))
+        return ref is not None and ref() is parameter
+
+    def forget_forwards(self) -> None:
+        """A step used the gradients: what led to them is over."""
+        self.num_forwards = self.num_bypasses = 0
+
+
+class Replicas:
+    """All DDP wrappers of one rank."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.wrappers: list[Wrapper] = []
+        self._by_ddp: dict[int, Wrapper] = {}
+        self._by_module: dict[int, Wrapper] = {}
+        self.root: weakref.ref[nn.Module] | None = None
+        """The outermost module that was called last in training."""
+
+    def install(self, watchpoints: Watchpoints) -> None:
+        """Register the hooks."""
+        watchpoints.ddp_made.after = self._made
+        watchpoints.state_loaded.after = self._loaded
+        register_module_forward_pre_hook(self._enter)
+
+    def _made(self, answer: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
+        if isinstance(answer, BaseException):
+            return
+        with unnoticed():
+            ddp = args[0]
+            if isinstance(ddp, DistributedDataParallel):
+                self._add(ddp)
+
+    def _add(self, ddp: DistributedDataParallel) -> None:
+        ignored = ddp.parameters_to_ignore
+        named = [(n, p) for n, p in ddp.module.named_parameters() if n not in ignored]
+        wrapper = Wrapper(
+            number=len(self.wrappers),
+            line=self._recorder.position.line(),
+            ranks=tuple(dist.get_process_group_ranks(ddp.process_group)),
+            ddp=weakref.ref(ddp),
+            module=weakref.ref(ddp.module),
+            managed={id(p): weakref.ref(p) for _, p in named if p.requires_grad},
+            frozen={id(p): weakref.ref(p) for _, p in named if not p.requires_grad},
+        )
+        self.wrappers.append(wrapper)
+        self._by_ddp[id(ddp)] = wrapper
+        for module in ddp.module.modules():
+            self._by_module[id(module)] = wrapper
+        found = digest(p for _, p in named if p.requires_grad and is_plain(p))
+        self._recorder.say(
+            "wrapped",
+            {
+                "wrapper": wrapper.number,
+                "ranks": ",".join(map(str, wrapper.ranks)),
+                "numel": found.numel,
+                "total": found.total,
+                "square": found.square,
+            },
+            wrapper.line,
+        )
+
+    def _loaded(
+        self, answer: object, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> None:
+        if isinstance(answer, BaseException) or not self.wrappers:
+            return
+        with unnoticed():
+            wrapper = self._of(args[0])
+            if wrapper is not None:
+                line = self._recorder.position.line()
+                self._recorder.say("loaded", {"wrapper": wrapper.number}, line)
+
+    def _of(self, module: object) -> Wrapper | None:
+        """The wrapper that module is, or is inside of."""
+        wrapper = self._by_ddp.get(id(module))
+        if wrapper is not None and wrapper.ddp() is module:
+            return wrapper
+        wrapper = self._by_module.get(id(module))
+        return wrapper if wrapper is not None and _is_within(module, wrapper) else None
+
+    @never_compiled
+    def _enter(self, module: nn.Module, args: tuple[object, ...]) -> None:
+        """Note a training forward of a wrapper, or of a part of one that is not called by it."""
+        if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+            return
+        position = self._recorder.position
+        if self.root is None or (self.root() is not module and position.is_outermost(module)):
+            self.root = weakref.ref(module)
+        wrapper = self._by_ddp.get(id(module))
+        if wrapper is not None and wrapper.ddp() is module:
+            wrapper.num_forwards += 1
+            wrapper.is_synced = bool(getattr(module, "require_backward_grad_sync", True))
+            wrapper.forward_line = position.line()
+            return
+        wrapper = self._by_module.get(id(module))
+        if wrapper is None or position.phase() == "backward":  # a recomputed part
+            return
+        ddp = wrapper.ddp()
+        if ddp is not None and position.is_inside(ddp):
+            return
+        if wrapper.num_bypasses or _is_within(module, wrapper):
+            if not wrapper.num_bypasses:
+                wrapper.bypass_line = position.line()
+            wrapper.num_bypasses += 1
+
+
+def _is_within(module: object, wrapper: Wrapper) -> bool:
+    """Whether an id still stands for the module that was there when the wrapper was made."""
+    inner = wrapper.module()
+    return inner is not None and any(m is module for m in inner.modules())

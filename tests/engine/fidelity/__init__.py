@@ -1,0 +1,1 @@
+"""What a program computes on our ranks equals what PyTorch computes elsewhere."""
