@@ -156,6 +156,15 @@ COLLECTIVES: Mapping[str, str] = MappingProxyType(
             "receives into {room_bytes} bytes of {room_dtype} on line {peer_line}. A send and its "
             "recv must have tensors of the same shape and dtype: the backend does not check it."
         ),
+        "peer-not-there": (
+            "Rank {rank} names a peer in {op} on line {line} that its group of {count} ranks does "
+            "not have. Ranks count from 0 to {count} - 1: take the peer modulo the world size for "
+            "a ring, or leave the call out on the last rank."
+        ),
+        "local-rank-argument": (
+            "Rank {rank} ended with exit code 2: its argument parser asks for `--local_rank`, "
+            'which torchrun does not pass any more. Read `int(os.environ["LOCAL_RANK"])` instead.'
+        ),
         "peers-left-behind": (
             "Rank {rank} raised {type} on line {line}: {detail} The other ranks failed only "
             "because it was gone: {where}. Look at rank {rank} first."

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from engine.collective_messages import COLLECTIVES
+from engine.communication_messages import COMMUNICATION
 from engine.facts import Args
-from engine.raised_messages import RAISED
 from engine.mistakes import MISTAKES
+from engine.sharded_messages import SHARDED
+from engine.training_messages import TRAINING
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {
@@ -62,7 +64,9 @@ NOTES: Mapping[str, str] = MappingProxyType(
 DIAGNOSES: Mapping[str, str] = MappingProxyType(
     {
         **COLLECTIVES,
-        **RAISED,
+        **TRAINING,
+        **COMMUNICATION,
+        **SHARDED,
         "syntax-error": "Line {line} is not valid Python: {detail}.",
         "exception": "Rank {rank} raised {type} on line {line}: {detail}",
         "exception-outside": "Rank {rank} raised {type}: {detail}",
@@ -111,6 +115,16 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
         ),
         "cuda-call-on-cpu-ranks": (
             "Line {line} calls CUDA, but these ranks run on CPU. Write `{suggestion}` instead."
+        ),
+        "cannot-simulate": (
+            "Line {line} reads the values of a tensor: `{call}`. Simulated ranks have tensors of "
+            "the right shapes and sizes, but without values, so this line cannot be simulated. "
+            "Take it out, or read shapes instead; to see values, run the program on real ranks."
+        ),
+        "cannot-simulate-call": (
+            "Line {line} calls what works on the values of a tensor: `{call}`. Simulated ranks "
+            "have tensors of the right shapes and sizes, but without values. Take the line out of "
+            "the simulation, or run the program on real ranks."
         ),
         **MISTAKES,
         "engine-failure": "The engine failed; this is not your program's fault. Run it again.",

@@ -109,6 +109,37 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "the model follows the batch of one rank. Wrap the model in DistributedDataParallel "
             "and train the wrapper."
         ),
+        "gradients-reduced-late": (
+            "Line {line} steps before the gradients are reduced ({op} on line {reduce_line}), so "
+            "each rank steps on its own gradients and the weights drift apart. Average the "
+            "gradients after backward() and before step()."
+        ),
+        "reduced-on-one-rank": (
+            "Line {reduce_line} combines the gradients with {op}, and at the step on line {line} "
+            "ranks have different gradients: only one rank gets the result of a reduce. Use "
+            "all_reduce, which gives it to every rank."
+        ),
+        "reduced-unequal": (
+            "Line {reduce_line} reduces gradients with {op}, but at the step on line {line} ranks "
+            "still have different gradients and their weights drift apart: some parameters were "
+            "left out, or what was reduced was not written back. Average the gradients of every "
+            "parameter that is trained."
+        ),
+        "averaged-unequal-replicas": (
+            "The gradients agree after {op} on line {reduce_line}, but the ranks' weights differed "
+            "before the first step (line {line}) already, and equal updates keep different models "
+            "different. Broadcast rank 0's weights before training, or initialise with the same "
+            "seed on every rank."
+        ),
+        "reduced-twice": (
+            "Line {line} sums gradients that DistributedDataParallel has averaged already, so they "
+            "become {ratio} times too large. Remove that line: DDP averages gradients in "
+            "backward()."
+        ),
+        "never-waited": (
+            "The asynchronous {op} on line {line} was never waited for: its result may be read "
+            "before it is there. Call wait() on the Work that it returns before using the result."
+        ),
         "unequal-before-shard": (
             "Each rank initialised its own weights, and they differ: when line {line} sharded "
             "{unit}, {by} kept each rank's own part and mixed them into a model that nobody "
@@ -123,9 +154,9 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "use the same seed on every rank until the model is made."
         ),
         "weights-untied": (
-            "The weight {parameter} is shared (tied) by two modules that lines {first_line} and "
-            "{line} put into different units of {by}. Each unit makes a parameter of its own of "
-            "it, so the weights are no longer tied and train apart. Keep modules that share a "
+            "Two modules share one tied parameter ({parameter}), and lines {first_line} and {line} "
+            "wrap them in different units of {by}. Each unit makes a parameter of its own of it, "
+            "so the weights are no longer tied and train apart. Keep modules that share a "
             "parameter in one unit."
         ),
         "clipped-by-own-norm": (

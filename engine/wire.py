@@ -80,9 +80,16 @@ def _plain(value: object) -> object:
     return {name: _plain(getattr(value, name)) for name in _names(cast(Hashable, type(value)))}
 
 
-def encode(item: Event | Report) -> str:
-    """One JSON line (without its newline) for an event or a report."""
-    return json.dumps(_plain(item), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+def encode(item: Event | Report, *, is_simulated: bool = False) -> str:
+    """One JSON line (without its newline) for an event or a report.
+
+    is_simulated labels an event of a simulated run; decoding takes no notice of the label.
+    """
+    plain = _plain(item)
+    if is_simulated:
+        assert isinstance(plain, dict), "events are dataclasses"
+        plain = {**plain, "simulated": True}
+    return json.dumps(plain, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
 def decode(line: str | bytes) -> Event:

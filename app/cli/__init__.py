@@ -65,6 +65,47 @@ def run(
 
 
 @app.command()
+def simulate(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A torchrun program.")],
+    ranks: Annotated[int, typer.Option(help="Number of ranks to simulate, at most 4096.")],
+    timeout: Annotated[
+        float | None, typer.Option(metavar="S", help="Wall-clock limit in seconds.")
+    ] = None,
+    memory: Annotated[
+        int | None, typer.Option(metavar="MIB", help="Memory limit of the one real process.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one event per line; the last is the outcome.")
+    ] = False,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the events to FILE as well.")
+    ] = None,
+    allow_unsandboxed: Annotated[
+        bool, typer.Option("--allow-unsandboxed", help=UNSANDBOXED_HELP)
+    ] = False,
+) -> None:
+    """Simulate one rank of many: what it would hold and send, in one process without data.
+
+    Exit code 0: ok; 1: the program failed; 2: bad arguments; 3: the engine could not run it.
+    """
+    from app.cli.run import Request
+    from app.cli.simulate import carry_out_simulation
+
+    request = Request(
+        file=file,
+        ranks=1,
+        device="cpu",
+        timeout_s=timeout,
+        memory_mib=memory,
+        as_json=as_json,
+        trace=trace,
+        allow_unsandboxed=allow_unsandboxed,
+        simulated_ranks=ranks,
+    )
+    raise typer.Exit(carry_out_simulation(request))
+
+
+@app.command()
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,

@@ -39,30 +39,38 @@ class Request:
     as_json: bool
     trace: Path | None
     allow_unsandboxed: bool
+    simulated_ranks: int | None = None
+    """Set by `academy simulate`: one process stands for so many ranks."""
+
+    @property
+    def command(self) -> str:
+        """The command whose arguments these are."""
+        return "academy run" if self.simulated_ranks is None else "academy simulate"
 
 
 class BadArguments(ValueError):
     """The arguments name no program that could be run."""
 
 
-def carry_out(request: Request) -> int:
-    """Run the program and print what it does; the exit code."""
+def carry_out(request: Request, human: HumanReport | None = None) -> int:
+    """Run the program and print what it does, through `human` without --json; the exit code."""
     try:
         program = read_program(request)
         with ExitStack() as stack:
             copy = _open_trace(request.trace)
             if copy is not None:
                 stack.enter_context(copy)
-            return asyncio.run(_run(request, program, copy))
+            shown = None if request.as_json else human or HumanReport(sys.stdout)
+            return asyncio.run(_run(request, program, copy, shown))
     except BadArguments as error:
-        print(f"academy run: {error}", file=sys.stderr)  # noqa: T201
+        print(f"{request.command}: {error}", file=sys.stderr)  # noqa: T201
         return BAD_ARGUMENTS
     except BrokenPipeError:  # the reader has seen enough; the run was stopped
         _discard_stdout()
         return PROGRAM_FAILED
     except OSError as error:  # a full disk, say
         _discard_stdout()
-        print(f"academy run: cannot write: {error.strerror}", file=sys.stderr)  # noqa: T201
+        print(f"{request.command}: cannot write: {error.strerror}", file=sys.stderr)  # noqa: T201
         return ENGINE_FAILED
 
 
@@ -90,6 +98,7 @@ def read_program(request: Request) -> Program:
             device=request.device,
             name=request.file.name,
             limits=_limits(request),
+            simulated_ranks=request.simulated_ranks,
         )
     except BadArguments:
         raise
@@ -120,13 +129,15 @@ def _open_trace(path: Path | None) -> TextIO | None:
         raise BadArguments(f"cannot write {path}: {error.strerror}") from None
 
 
-async def _run(request: Request, program: Program, copy: TextIO | None) -> int:
+async def _run(
+    request: Request, program: Program, copy: TextIO | None, human: HumanReport | None
+) -> int:
     executor = LocalExecutor(slots=1, num_parked=1, allow_unsandboxed=request.allow_unsandboxed)
-    human = None if request.as_json else HumanReport(sys.stdout)
+    is_simulated = request.simulated_ranks is not None
     outcome: Outcome | None = None
     try:
         async for event in _events(executor, program):
-            line = encode(event)
+            line = encode(event, is_simulated=is_simulated)
             if copy is not None:
                 copy.write(line + "\n")
             if human is None:
@@ -139,16 +150,16 @@ async def _run(request: Request, program: Program, copy: TextIO | None) -> int:
     finally:
         await executor.close()
     assert outcome is not None, "a run's last event is its outcome"
-    return _exit_code(outcome)
+    return _exit_code(outcome, request.command)
 
 
-def _exit_code(outcome: Outcome) -> int:
+def _exit_code(outcome: Outcome, command: str) -> int:
     if outcome.status == "ok":
         return OK
     if outcome.status != "engine_failure":
         return PROGRAM_FAILED
     said = [d.message for d in outcome.diagnosis] or ["the engine failed"]
-    print(f"academy run: {' '.join(said)}", file=sys.stderr)  # noqa: T201
+    print(f"{command}: {' '.join(said)}", file=sys.stderr)  # noqa: T201
     return ENGINE_FAILED
 
 

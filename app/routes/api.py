@@ -1,10 +1,10 @@
 """The JSON API: start a program, look at it, follow its events, stop it."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from fastapi import APIRouter, Header, Response, status
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from app.routes.api_schema import Problem
@@ -12,7 +12,7 @@ from app.routes.site import ApiOwnerOf, SiteOf
 from app.routes.stream import SEND_DEADLINE_S, position_of
 from app.runs import NewRun, Snapshot
 from engine.events import Status
-from engine.program import MAX_RANKS, MAX_SOURCE_BYTES, Program
+from engine.program import MAX_RANKS, MAX_SIMULATED_RANKS, MAX_SOURCE_BYTES, Program
 
 router = APIRouter(prefix="/api/runs", tags=["runs"])
 
@@ -32,6 +32,15 @@ class RunRequest(BaseModel):
         default="auto", description="What the ranks run on; auto takes GPUs where there are any."
     )
 
+    simulated_ranks: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_SIMULATED_RANKS,
+        description="Simulate so many ranks with one process (ranks 1), whose tensors hold no "
+        "data: what a rank holds and sends is measured, every event has `simulated: true`.",
+        examples=[None],
+    )
+
     @field_validator("source")
     @classmethod
     def _fits(cls, value: str) -> str:
@@ -40,6 +49,13 @@ class RunRequest(BaseModel):
         if "\0" in value:
             raise ValueError("must not contain a NUL character")
         return value
+
+
+    @model_validator(mode="after")
+    def _is_one_process(self) -> Self:
+        if self.simulated_ranks is not None and self.ranks != 1:
+            raise ValueError("ranks must be 1 with simulated_ranks")
+        return self
 
 
 class RunCreated(BaseModel):
@@ -57,6 +73,9 @@ class RunState(BaseModel):
     position: int | None = Field(description="Runs ahead in the queue; null unless queued.")
     ranks: int
     device: str
+    simulated_ranks: int | None = Field(
+        default=None, description="Ranks that the one process stands for; null for real ranks."
+    )
     elapsed_s: float = Field(description="Since the ranks started, in seconds.")
     num_events: int = Field(description="Events so far: the id of the newest one.")
 
@@ -86,7 +105,12 @@ NOT_FOUND: dict[int | str, dict[str, object]] = {404: _problem("No such run, or 
 async def start_run(site: SiteOf, owner: ApiOwnerOf, body: RunRequest) -> RunCreated:
     """Start a program. With the site's cookie the run belongs to that learner; without one,
     whoever knows its id may read and stop it."""
-    program = Program(source=body.source, world_size=body.ranks, device=body.device)
+    program = Program(
+        source=body.source,
+        world_size=body.ranks,
+        device=body.device,
+        simulated_ranks=body.simulated_ranks,
+    )
     return RunCreated(id=await site.runs.start(owner, NewRun(program=program)))
 
 
@@ -141,6 +165,7 @@ async def _messages(lines: AsyncIterator[tuple[int, str]]) -> AsyncIterator[Serv
 
 def _state(snapshot: Snapshot) -> RunState:
     record, outcome = snapshot.record, snapshot.trace.outcome
+    started = snapshot.trace.started
     return RunState(
         id=record.run_id,
         state=record.state,
@@ -148,6 +173,7 @@ def _state(snapshot: Snapshot) -> RunState:
         position=record.position,
         ranks=record.world_size,
         device=record.device,
+        simulated_ranks=started.simulated_ranks if started else None,
         elapsed_s=record.elapsed_s,
         num_events=snapshot.num_events,
     )

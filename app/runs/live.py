@@ -13,6 +13,7 @@ from app.store.tables import now
 from engine.events import Collective, Diagnosis, Event, Outcome, Output, Started, Status
 from engine.messages import DIAGNOSES
 from engine.trace import Trace, fold
+from engine.wire import encode
 
 RunState = Literal["queued", "starting", "running", "ended"]
 
@@ -65,12 +66,20 @@ class Step:
 class LiveRun:
     """Grows by `queue` and `add`; followers wait in `changed`."""
 
-    def __init__(self, row: RunRow, owner_key: str, events: Sequence[Event] = ()) -> None:
+    def __init__(
+        self,
+        row: RunRow,
+        owner_key: str,
+        events: Sequence[Event] = (),
+        *,
+        is_simulated: bool = False,
+    ) -> None:
         self.row = row
         self.owner_key = owner_key
         self.events: list[Event] = list(events)
         self.version = 0
         self.cancel_requested = False
+        self._is_simulated = is_simulated
         self._trace = fold(self.events)
         self._position: int | None = None
         self._started_at_s: float | None = None
@@ -84,6 +93,17 @@ class LiveRun:
     def started_at_s(self) -> float | None:
         """time.monotonic() at the start of the ranks."""
         return self._started_at_s
+
+    @property
+    def simulated_ranks(self) -> int | None:
+        """Ranks that the run's one process stands for, once it has started."""
+        return self._trace.started.simulated_ranks if self._trace.started else None
+
+    def encoded(self, event: Event) -> str:
+        """One line of the run's events, labelled where they are simulated."""
+        is_simulated = self._is_simulated or self.simulated_ranks is not None
+        is_simulated |= isinstance(event, Started) and event.simulated_ranks is not None
+        return encode(event, is_simulated=is_simulated)
 
     def queue(self, position: int) -> None:
         """Note how many runs are ahead."""

@@ -23,7 +23,6 @@ from engine.errors import EngineCrashed, EngineError
 from engine.events import Event, Outcome
 from engine.executor import Executor, Queued, RunRef, StreamItem
 from engine.program import Program
-from engine.wire import encode
 
 FRAMES_PER_S = 12
 BEAT_S = 15.0
@@ -86,7 +85,8 @@ class RunService:
             raise TooManyRuns(self._policy.runs_per_learner)
         if sum(run.started_at_s is None for run in self._live.values()) >= self._policy.max_waiting:
             raise QueueFull
-        live = LiveRun(new_row(owner, new), owner.key)
+        is_simulated = new.program.simulated_ranks is not None
+        live = LiveRun(new_row(owner, new), owner.key, is_simulated=is_simulated)
         self._live[live.row.id] = live  # before any await: two requests at once count each other
         try:
             for run in replaced:
@@ -226,7 +226,7 @@ class RunService:
                 await asyncio.sleep(0)  # a full queue never suspends: let the pages have a turn
 
     async def _record(self, live: LiveRun, event: Event) -> None:
-        row = EventRow(run_id=live.row.id, position=len(live.events), payload=encode(event))
+        row = EventRow(run_id=live.row.id, position=len(live.events), payload=live.encoded(event))
         live.add(event)
         await self._writer.append([row])
 
@@ -291,7 +291,7 @@ class RunService:
             version = live.version
             for event in live.events[position : position + EVENTS_PER_BATCH]:
                 position += 1
-                yield position, encode(event)
+                yield position, live.encoded(event)
             if position >= len(live.events):
                 if live.has_ended:
                     return

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from engine.costs.arguments import require_at_least
+from engine.costs.arguments import require_at_least, require_divisor
 from engine.costs.precision import Precision
 
 
@@ -117,20 +117,31 @@ def fsdp1_peak(units: Units, *, resharded: bool) -> PeakBytes:
     return _highest(_fsdp1_moment(units, i, resharded) for i in range(len(units.numels)))
 
 
-def fsdp2_peak(units: Units, *, resharded: bool) -> PeakBytes:
+def fsdp2_peak(
+    units: Units, *, resharded: bool, post_forward_ranks: int | None = None
+) -> PeakBytes:
     """fully_shard: the highest moment of forward or backward.
 
     Forward: while a unit is copied out of its all_gather's buffer, the buffer of the unit before
     is held too. Backward: when the gradients of a unit are complete, the rank holds them, the unit,
     the buffer of the next unit's all_gather, if it resharded, and what the reduce_scatter of the
-    unit before reads.
-    Source: torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, wait_for_unshard,
+    unit before reads. When reshard_after_forward is a number, post_forward_ranks, units between
+    their forward and backward are held in parts of that many ranks.
+    Raises: ValueError when post_forward_ranks does not divide the number of ranks.
+    Source: torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, wait_for_unshard, reshard,
     post_backward; torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py.
     """
+    if post_forward_ranks is not None:
+        require_divisor("post_forward_ranks", post_forward_ranks, "num_ranks", units.num_ranks)
     moments: list[PeakBytes] = []
     for index in range(len(units.numels)):
-        moments.append(_fsdp2_forward(units, index, resharded))
-        moments.append(_fsdp2_backward(units, index, resharded))
+        passed = sum(units.numels[:index])
+        kept = Fraction(0 if resharded else passed)
+        if resharded and post_forward_ranks is not None:
+            kept = Fraction(passed, post_forward_ranks)
+        whole = units.precision.parameter_bytes * (units.root_numel + units.at(index) + kept)
+        moments.append(_fsdp2_forward(units, index, whole))
+        moments.append(_fsdp2_backward(units, index, whole, resharded))
     return _highest(moments)
 
 
@@ -148,23 +159,21 @@ def _fsdp1_moment(units: Units, index: int, resharded: bool) -> PeakBytes:
     )
 
 
-def _fsdp2_forward(units: Units, index: int, resharded: bool) -> PeakBytes:
-    whole = units.at(index) if resharded else sum(units.numels[: index + 1])
+def _fsdp2_forward(units: Units, index: int, whole_bytes: Fraction) -> PeakBytes:
     before = units.at(index - 1) if index else units.root_numel
     return PeakBytes(
         sharded_bytes=units.sharded(0),
-        whole_parameter_bytes=units.parameters(units.root_numel + whole),
+        whole_parameter_bytes=whole_bytes,
         whole_gradient_bytes=Fraction(0),
         buffer_bytes=units.parameters(units.at(index) + before),
     )
 
 
-def _fsdp2_backward(units: Units, index: int, resharded: bool) -> PeakBytes:
-    whole = units.at(index) if resharded else sum(units.numels[: index + 1])
+def _fsdp2_backward(units: Units, index: int, whole_bytes: Fraction, resharded: bool) -> PeakBytes:
     prefetched = units.parameters(units.at(index - 1) if resharded else 0)
     return PeakBytes(
         sharded_bytes=units.sharded(sum(units.numels[index + 1 :])),
-        whole_parameter_bytes=units.parameters(units.root_numel + whole),
+        whole_parameter_bytes=whole_bytes,
         whole_gradient_bytes=units.gradients(units.at(index)),
         buffer_bytes=prefetched + units.gradients(units.at(index + 1)),
     )

@@ -10,6 +10,7 @@ from engine.diagnosis import (
     failures,
     hangs,
     limits,
+    manual,
     mismatches,
     network,
     optimizers,
@@ -19,8 +20,10 @@ from engine.diagnosis import (
     saving,
     sends,
     shards,
+    simulation,
     training,
 )
+from engine.diagnosis.refused import refused
 from engine.diagnosis.rule import Case, Mistakes, Rule
 from engine.events import Diagnosis, Outcome
 from engine.program import Program
@@ -29,12 +32,15 @@ from engine.trace import Trace
 _RULES: tuple[Rule, ...] = (
     limits.engine_failed,
     limits.stopped_at_limit,
+    simulation.cannot_simulate,
     mismatches.brought_unlike,
+    sends.peer_not_there,
     sends.sizes_differ,
     hangs.never_joined,
     devices.cuda_on_cpu_ranks,
     training.one_sample_per_rank,
     training.forward_bypassed,
+    refused,
     network.no_network,
     partners.left_behind,
     failures.not_python,
@@ -51,6 +57,9 @@ _SILENT: tuple[Mistakes, ...] = (
     replicas.waiting_gradients,
     replicas.unsharded_beside_shards,
     replicas.zero_on_own_gradients,
+    manual.reduced_wrongly,
+    manual.reduced_twice,
+    manual.never_waited,
     shards.own_initial_values,
     shards.untied,
     shards.clipped_by_own_norm,

@@ -1,5 +1,7 @@
 """Rules for programs that raise or die: they point at the first rank that failed."""
 
+import re
+
 from engine.diagnosis.partners import detail_of, signal_name
 from engine.diagnosis.rule import Case, say
 from engine.events import Diagnosis
@@ -36,10 +38,13 @@ def raised(case: Case) -> Diagnosis | None:
     if case.outcome.status != "error" or end is None or end.failure is None:
         return None
     failure = end.failure
-    detail = detail_of(failure.message)
+    detail = detail_of(failure)
     args: Args = {"rank": end.rank, "type": failure.type, "line": failure.line, "detail": detail}
     code = "exception" if failure.line is not None else "exception-outside"
     return say(code, args, line=failure.line, rank=end.rank)
+
+
+_LOCAL_RANK = re.compile(r"add_argument\(\s*[\"']--local[-_]rank")
 
 
 def died(case: Case) -> Diagnosis | None:
@@ -55,4 +60,6 @@ def died(case: Case) -> Diagnosis | None:
         return say(
             "rank-killed", {"rank": end.rank, "signal": signal_name(-end.exit)}, rank=end.rank
         )
+    if end.exit == 2 and _LOCAL_RANK.search(case.program.source):
+        return say("local-rank-argument", {"rank": end.rank}, rank=end.rank)
     return say("rank-exited", {"rank": end.rank, "exit": end.exit}, rank=end.rank)

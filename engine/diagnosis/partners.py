@@ -3,15 +3,17 @@
 May import trace and the leaves.
 """
 
+import re
 import signal
 
 from engine.diagnosis.rule import Case, say
 from engine.diagnosis.standing import Standing
 from engine.echo import is_lost
-from engine.events import Diagnosis
+from engine.events import Diagnosis, Failure
 from engine.facts import Args
 
 _MAX_DETAIL = 300
+_RAISED = re.compile(r"\w*(Error|Exception)\b.*:", re.ASCII)
 
 
 def left_behind(case: Case) -> Diagnosis | None:
@@ -30,7 +32,7 @@ def left_behind(case: Case) -> Diagnosis | None:
     where = standing.where_are([other.rank for other in others])
     args: Args = {"rank": end.rank, "where": where}
     if failure is not None and failure.line is not None:
-        detail = detail_of(failure.message)
+        detail = detail_of(failure)
         args = {**args, "type": failure.type, "line": failure.line, "detail": detail}
         return say("peers-left-behind", args, line=failure.line, rank=end.rank)
     if failure is not None or end.exit in (0, None) or end.exit is None:
@@ -53,11 +55,14 @@ def _aborted(standing: Standing, args: Args, rank: int) -> Diagnosis | None:
     return say("rank-aborted", args, line=last.line, rank=rank)
 
 
-def detail_of(message: str) -> str:
-    """The message on one line, cut, ending in a full stop."""
-    lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
-    text = " ".join(lines)[:_MAX_DETAIL].strip()
-    return text if not text or text[-1] in ".!?" else f"{text}."
+def detail_of(failure: Failure, max_characters: int = _MAX_DETAIL) -> str:
+    """What an exception says, on one line, cut; of a traceback in it only its end."""
+    lines = [line.strip() for line in failure.message.splitlines() if line.strip()]
+    nested = [line for line in lines if _RAISED.match(line)]
+    if nested and any(line.startswith("Traceback (most recent") for line in lines):
+        lines = nested[-1:]
+    text = " ".join(lines)
+    return text if len(text) <= max_characters else text[: max_characters - 3] + "..."
 
 
 def signal_name(number: int) -> str:

@@ -68,6 +68,11 @@ class Replica:
         """Whether ZeRO broadcasts the parameters after each step, so that they stay equal."""
         return whole(self.steps[0][self.group[0]], "zero") == 1
 
+    @property
+    def num_sharded(self) -> int:
+        """How many shards the same optimizer updates."""
+        return whole(self.steps[0][self.group[0]], "num_sharded") or 0
+
     def seen(self, name: str) -> list[Observation]:
         """Observations of a name about this optimizer or this wrapper, from this group."""
         about = ("optimizer", self.optimizer), ("wrapper", self.wrapper)
@@ -188,12 +193,16 @@ def _rates_differ(replica: Replica) -> Diagnosis | None:
             args: Args = {
                 "line": step[other].line,
                 "rank": other,
-                "rate": rates[other],
+                "rate": _short(rates[other]),
                 "first_rank": replica.group[0],
-                "first_rate": first,
+                "first_rate": _short(first),
             }
             return say("learning-rates-differ", args, line=step[other].line, rank=other)
     return None
+
+
+def _short(rate: float | None) -> float | None:
+    return None if rate is None else float(f"{rate:.4g}")
 
 
 def _steps_differ(replica: Replica) -> Diagnosis | None:
@@ -266,8 +275,7 @@ _CAUSES: tuple[Cause, ...] = (
 def unsharded_beside_shards(case: Case) -> Iterator[Diagnosis]:
     """Parameters outside of every sharded unit are trained, and nobody averages their gradients."""
     for replica in replicas(case):
-        first = replica.steps[0][replica.group[0]]
-        if replica.wrapper is not None or not whole(first, "num_sharded"):
+        if replica.wrapper is not None or not replica.num_sharded:
             continue
         if not replica.ends_apart or not replica.has_own_gradients:
             continue

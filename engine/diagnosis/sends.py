@@ -7,6 +7,7 @@ import ast
 from collections import defaultdict
 
 from engine.diagnosis.pairing import is_collective
+from engine.diagnosis.places import Places
 from engine.diagnosis.rule import Case, say
 from engine.diagnosis.standing import Standing, ranks_text
 from engine.events import Collective, Diagnosis
@@ -93,6 +94,24 @@ def _say_sizes(send: Collective, recv: Collective) -> Diagnosis:
     return say("message-differs", args, line=recv.line, rank=recv.rank)
 
 
-def has_keyword(call: ast.Call, name: str) -> bool:
-    """Whether a call names an argument."""
-    return any(keyword.arg == name for keyword in call.keywords)
+def peer_not_there(case: Case) -> Diagnosis | None:
+    """A send or recv names a rank that its group does not have: torch crashes or waits."""
+    if case.outcome.status == "ok":
+        return None
+    places = Places(case.program.source)
+    for call in case.trace.collectives:
+        if call.peer is not None or is_collective(call):
+            continue
+        if call.op == "send" or any(_names_source(c) for c in places.calls(call.line or 0)):
+            args: Args = {
+                "rank": call.rank,
+                "op": call.op,
+                "line": call.line,
+                "count": len(call.group_ranks),
+            }
+            return say("peer-not-there", args, line=call.line, rank=call.rank)
+    return None
+
+
+def _names_source(call: ast.Call) -> bool:
+    return any(keyword.arg == "src" for keyword in call.keywords)

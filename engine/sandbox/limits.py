@@ -9,10 +9,11 @@ from pathlib import Path
 
 from engine.program import MIB, Limits
 
-_NUM_DESCRIPTORS = 256
+_NUM_DESCRIPTORS = 512
 _PROCESSES_BASE = 64
-_PROCESSES_PER_RANK = 32
-"""Threads count too, over all ranks of the run: gloo takes 4 for the first group, then 3 each."""
+_PROCESSES_PER_RANK = 64
+"""Threads count too, over all ranks of the run: gloo takes 4 for the first group, then
+3 each, and fully_shard makes two groups per call when it reshards to fewer ranks."""
 _DATA_SLACK_BYTES = 256 * MIB
 """Thread stacks and allocator arenas reserve more address space than they use."""
 

@@ -14,6 +14,7 @@ from engine.reports import ObservationReport
 from engine.simulate.batch_norm import register_batch_norm
 from engine.simulate.collectives import register_collectives
 from engine.simulate.ddp import adapt_ddp
+from engine.simulate.dtensor import adapt_dtensor
 from engine.simulate.fully_shard import adapt_fully_shard
 from engine.simulate.groups import adapt_groups
 from engine.simulate.mode import SimulationMode
@@ -46,6 +47,7 @@ class Simulation:
         adapt_reads(self._mode)
         adapt_ddp(self._mode)
         adapt_fully_shard()
+        adapt_dtensor()
         self._mode.__enter__()
 
     def _refuse(self) -> CannotSimulate:

@@ -15,6 +15,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 MAX_NUM_INTEGERS = 1 << 17
 MAX_NUM_FLOATS = 1 << 12
+_FEW_PAIRS = 4096
 _FLOATS_OF_NO_MEANING = (
     torch.ops.aten.empty.memory_format,
     torch.ops.aten.empty_strided.default,
@@ -40,6 +41,7 @@ class KnownValues:
 
     def __init__(self) -> None:
         self._pairs: dict[int, _Pair] = {}
+        self._num_checked = _FEW_PAIRS
 
     def of(self, tensor: Tensor) -> Tensor | None:
         """A real tensor with the values of a simulated one, None if they are not known."""
@@ -69,9 +71,13 @@ class KnownValues:
         storage = tensor.untyped_storage()
         if values.untyped_storage().nbytes() < storage.nbytes():
             return
-        if len(self._pairs) > 4096:
+        self.pair(storage, values.untyped_storage())
+
+    def pair(self, simulated: torch.UntypedStorage, values: torch.UntypedStorage) -> None:
+        """Know the values of everything that lies in a simulated storage."""
+        if len(self._pairs) >= self._num_checked:
             self._drop_freed()
-        self._pairs[storage._cdata] = _Pair(StorageWeakRef(storage), values.untyped_storage())
+        self._pairs[simulated._cdata] = _Pair(StorageWeakRef(simulated), values)
 
     def forget(self, tensors: Iterable[Tensor]) -> None:
         """The values of these, and of all that share their storage, are unknown from now on."""
@@ -81,6 +87,7 @@ class KnownValues:
 
     def _drop_freed(self) -> None:
         self._pairs = {k: p for k, p in self._pairs.items() if not p.simulated.expired()}
+        self._num_checked = max(_FEW_PAIRS, 2 * len(self._pairs))
 
 
 def has_meaning(func: Callable[..., object], values: object) -> bool:

@@ -14,6 +14,11 @@ import torch
 from torch import Tensor
 from torch._C._distributed_c10d import ProcessGroup
 from torch._ops import OpOverload
+from torch._subclasses.fake_impls import (
+    dispatch_to_op_implementations_dict,
+    op_implementations_checks,
+    op_implementations_dict,
+)
 from torch._subclasses.fake_tensor import (
     FakeTensor,
     FakeTensorMode,
@@ -30,6 +35,8 @@ _PLAIN = (Tensor, torch.nn.Parameter, FakeTensor)
 _OP_OF_NAME = {op.name: op for op in C10D_OPS}
 _KEYS_OF_REAL = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 _VALUE_TAGS = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
+_CPU = torch.device("cpu")
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 _SYNC_BATCH_NORM = SyncBatchNorm.forward.__code__
 
@@ -37,13 +44,16 @@ _SYNC_BATCH_NORM = SyncBatchNorm.forward.__code__
 class SimulationMode(FakeTensorMode):
     """The mode under which a simulated rank runs its program."""
 
+    stands_for_memory = True
+    """Tells the memory tracer that the storages of this mode's tensors are what a rank holds."""
+
     def __init__(self, refuse: Callable[[], RuntimeError]) -> None:
         super().__init__(allow_non_fake_inputs=True)  # type: ignore[no-untyped-call]
         self.known = KnownValues()
         self.has_real_integers = False
         """Set while torch's own C++ code makes integers that it reads itself."""
         self._refuse = refuse
-        self._written: dict[OpOverload, tuple[int, ...]] = {}
+        self._direct: dict[int, bool] = {}
 
     def dispatch(
         self,
@@ -69,6 +79,9 @@ class SimulationMode(FakeTensorMode):
             return self._read(tensors[0])
         return self._simulate(func, types, args, kwargs, tensors)
 
+    def __deepcopy__(self, memo: object) -> "SimulationMode":
+        return self  # every tensor refers to it, and is copied with all that it refers to
+
     def value(self, tensor: Tensor) -> Tensor:
         """A real tensor with the values of a simulated one. Raises: CannotSimulate."""
         if not self.is_our_fake(tensor):
@@ -91,6 +104,10 @@ class SimulationMode(FakeTensorMode):
         kwargs: Mapping[str, object],
         tensors: list[Tensor],
     ) -> object:
+        if func in _SETS_STORAGE and isinstance(data := args[1], torch.UntypedStorage):
+            return self._set(func, types, args, kwargs, data)
+        if any(not self.is_our_fake(t) for t in self._written_by(func, args, kwargs)):
+            raise self._refuse()  # it would have data that is not true any more
         values = self._values(tensors)
         if _depends_on_values(func, args):
             if values is not None:
@@ -99,13 +116,53 @@ class SimulationMode(FakeTensorMode):
                 # No rank is empty: each has a batch like this one's.
                 return torch.empty_like(tensors[0])
             raise self._refuse()
-        out = super().dispatch(func, types, args, kwargs)
+        if self._is_direct(func) and kwargs.get("device") is None and self._are_ours(tensors):
+            with in_kernel_invocation_manager(self):
+                out = self._wrapped(func(*args, **kwargs))
+            if func in _SUMMED_IN_OUTPUT:
+                _keep_summands(out, tensors)
+        else:
+            out = super().dispatch(func, types, args, kwargs)
         if func in _LIFTS:
             return self._lifted(out, tensors[0])
         if values is not None and not _is_large(out):
             self._compute(func, args, kwargs, values, out)
         else:
             self.known.forget(self._written_by(func, args, kwargs))
+        return out
+
+    def _is_direct(self, func: OpOverload) -> bool:
+        """Whether torch's own meta kernel says all of an op, the size of its storages included.
+
+        FakeTensorMode would run a decomposition, or make the output anew from a cache; some
+        kernels leave a scalar in the storage of what they summed up, and only theirs tell.
+        """
+        found = self._direct.get(id(func))  # ops are never freed
+        if found is None:
+            found = self._direct[id(func)] = (
+                func.namespace == "aten"
+                and torch.Tag.inplace_view not in func.tags
+                and not func.has_kernel_for_dispatch_key(_COMPOSITE)
+                and torch._C._dispatch_has_computed_kernel_for_dispatch_key(func.name(), "Meta")
+                and func not in op_implementations_dict
+                and not any(
+                    check(func)
+                    for check, special in op_implementations_checks
+                    if special is not dispatch_to_op_implementations_dict
+                )
+            )
+        return found
+
+    def _are_ours(self, tensors: list[Tensor]) -> bool:
+        return bool(tensors) and all(
+            self.is_our_fake(t) and t.fake_device == _CPU for t in tensors
+        )
+
+    def _wrapped(self, out: object) -> object:
+        if isinstance(out, Tensor):
+            return out if isinstance(out, FakeTensor) else FakeTensor(self, out, _CPU)
+        if isinstance(out, (tuple, list)):
+            return type(out)(map(self._wrapped, out))
         return out
 
     def _values(self, tensors: list[Tensor]) -> dict[int, Tensor] | None:
@@ -148,6 +205,24 @@ class SimulationMode(FakeTensorMode):
         self.known.remember(simulated, value)
         return simulated
 
+    def _set(
+        self,
+        func: OpOverload,
+        types: Sequence[type],
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        data: torch.UntypedStorage,
+    ) -> object:
+        """Give a tensor a storage that has data: unpickled, or of torch's object collectives."""
+        if data.device.type != "cpu":
+            return self._dispatch_impl(func, types, args, kwargs)
+        simulated = torch.UntypedStorage(data.nbytes(), device="meta")
+        # Not by way of the cache of ops, which would keep the storage alive.
+        out = self._dispatch_impl(func, types, (args[0], simulated, *args[2:]), kwargs)
+        if data.nbytes() <= MAX_NUM_INTEGERS:
+            self.known.pair(simulated, data)
+        return out
+
     def _lifted(self, out: object, data: Tensor) -> object:
         """torch.tensor(...): its data is in the program."""
         if isinstance(out, FakeTensor):
@@ -181,7 +256,21 @@ class SimulationMode(FakeTensorMode):
             return func(*args, **kwargs)
 
 
+_SUMMED_IN_OUTPUT = (
+    _aten.mse_loss.default,
+    _aten.smooth_l1_loss.default,
+    _aten.soft_margin_loss.default,
+    _aten.binary_cross_entropy.default,
+)
+_SETS_STORAGE = (_aten.set_.source_Storage, _aten.set_.source_Storage_storage_offset)
 _LIFTS = (_aten.lift_fresh.default, _aten.lift.default, _aten.lift_fresh_copy.default)
+
+
+def _keep_summands(out: object, tensors: list[Tensor]) -> None:
+    """Let a loss have the storage of the losses it is the sum of, as the CPU kernels leave it."""
+    if isinstance(out, Tensor) and out.dim() == 0:
+        num_summands = torch.broadcast_shapes(tensors[0].shape, tensors[1].shape).numel()
+        out.untyped_storage().resize_(num_summands * out.element_size())
 
 
 def _tensors(*given: object) -> Iterator[Tensor]:

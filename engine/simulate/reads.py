@@ -50,11 +50,22 @@ def adapt_reads(mode: SimulationMode) -> None:
     for name in ("tolist", "numpy", "__array__", "__repr__", "__format__", "__reduce_ex__"):
         setattr(FakeTensor, name, of_value(name))
     FakeTensor.data_ptr = _data_ptr  # type: ignore[method-assign]
+    FakeTensor.__deepcopy__ = _deepcopy  # type: ignore[attr-defined]
 
 
 def _data_ptr(tensor: Tensor) -> int:
     """A number that is the tensor's own, as its address would be; nothing is there."""
     return tensor.untyped_storage()._cdata + tensor.storage_offset() * tensor.element_size()
+
+
+def _deepcopy(tensor: Tensor, memo: dict[int, object]) -> object:
+    """Copy a parameter as parameters are copied, although its class is that of other tensors."""
+    if not isinstance(tensor, torch.nn.Parameter):
+        return Tensor.__deepcopy__(tensor, memo)  # type: ignore[no-untyped-call]
+    if id(tensor) not in memo:
+        data = tensor.data.clone(memory_format=torch.preserve_format)
+        memo[id(tensor)] = torch.nn.Parameter(data, tensor.requires_grad)
+    return memo[id(tensor)]
 
 
 def call_in(filename: str) -> str | None:

@@ -14,6 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from engine.torch_cpu.kernels import HALF_DTYPES
 from engine.torch_cpu.notes import Notes
 
+
 def adapt_sync_batch_norm(notes: Notes) -> None:
     """Lift SyncBatchNorm's two device checks: its own, and the one in DDP's constructor."""
     accept_cpu(nn.SyncBatchNorm.forward)

@@ -65,6 +65,56 @@ def statistics_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in HALF_DTYPES else dtype
 
 
+_SCALAR_TYPES = {
+    torch.float16: "Half",
+    torch.bfloat16: "BFloat16",
+    torch.float32: "Float",
+    torch.float64: "Double",
+}
+
+
+def _check_input(x: Tensor) -> None:
+    if x.dtype not in _SCALAR_TYPES:
+        name = str(x.dtype).removeprefix("torch.")
+        raise NotImplementedError(f"\"batch_norm_stats\" not implemented for '{name}'")
+
+
+def _check_parameter(name: str, values: Tensor | None, x: Tensor) -> None:
+    """A weight or bias [C] has the dtype of x or of its statistics, as for CUDA."""
+    if values is None:
+        return
+    wanted = statistics_dtype(x.dtype)
+    if values.dtype not in (x.dtype, wanted):
+        raise _wrong_dtype(wanted, values.dtype)
+    _check_channels(name, values, x)
+
+
+def _check_running(name: str, values: Tensor | None, x: Tensor) -> None:
+    """A running statistic [C] may be half where those of x are float32, but not mix with float64.
+
+    The CUDA kernel takes the statistics' dtype from it, and then refuses what x has given.
+    """
+    if values is None:
+        return
+    wanted, found = statistics_dtype(values.dtype), statistics_dtype(x.dtype)
+    if wanted != found:
+        raise _wrong_dtype(wanted, found)
+    _check_channels(name, values, x)
+
+
+def _check_channels(name: str, values: Tensor, x: Tensor) -> None:
+    """torch.nn.functional.batch_norm refuses so; the CUDA kernels would read past the end."""
+    if values.numel() != x.size(1):
+        raise RuntimeError(f"{name} should contain {x.size(1)} elements not {values.numel()}")
+
+
+def _wrong_dtype(wanted: torch.dtype, found: torch.dtype) -> RuntimeError:
+    return RuntimeError(
+        f"expected scalar type {_SCALAR_TYPES[wanted]} but found "
+        f"{_SCALAR_TYPES.get(found, str(found))}"
+    )
+
+
 def _reduced(x: Tensor) -> list[int]:
     return [dim for dim in range(x.dim()) if dim != 1]
 
@@ -75,7 +125,11 @@ def _per_channel(values: Tensor, x: Tensor) -> Tensor:
 
 
 def stats(x: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """Mean [C] and 1 / sqrt(biased variance + eps) [C] of x [N, C, *]; zeros if x is empty."""
+    """Mean [C] and 1 / sqrt(biased variance + eps) [C] of x [N, C, *]; zeros if x is empty.
+
+    Raises: NotImplementedError for an x that is not floating point.
+    """
+    _check_input(x)
     dtype = statistics_dtype(x.dtype)
     if x.numel() == 0:
         return x.new_zeros(x.size(1), dtype=dtype), x.new_zeros(x.size(1), dtype=dtype)
@@ -97,7 +151,11 @@ def gather_stats(
 
     The running statistics [C] are updated in place, the variance with the global n / (n - 1).
     If every rank is empty they stay as they are, and the answer is that of variance 0.
+
+    Raises: RuntimeError for running statistics of another precision or size.
     """
+    _check_running("running_mean", running_mean, x)
+    _check_running("running_var", running_var, x)
     dtype = statistics_dtype(x.dtype)
     share = counts.double().view(-1, 1)  # [W, 1]
     n = float(share.sum())
@@ -124,7 +182,12 @@ def elemt(
     invstd: Tensor,
     eps: float,
 ) -> Tensor:
-    """Normalise x [N, C, *] with mean [C] and invstd [C]; keeps dtype and memory format."""
+    """Normalise x [N, C, *] with mean [C] and invstd [C]; keeps dtype and memory format.
+
+    Raises: RuntimeError for a weight or bias of another precision or size.
+    """
+    _check_parameter("weight", weight, x)
+    _check_parameter("bias", bias, x)
     scale = invstd if weight is None else invstd * weight.to(invstd.dtype)
     out = (x - _per_channel(mean, x)).mul_(_per_channel(scale, x))
     if bias is not None:

@@ -52,13 +52,13 @@ class Tracers:
         self._memory = MemoryTracer(report, self._position, device=device, detail=detail)
         self._position.install(statistics.after_forward, self._memory)
         interception = prepared.interception
-        interception.on_collective = collectives.call
-        interception.on_wait = collectives.waited
+        self._observations = Observations(report, self._position, program_filename)
+        interception.on_collective = self._observations.calling(collectives.call)
+        interception.on_wait = self._observations.waiting(collectives.waited)
         interception.on_gather_stats = statistics.gathered
         self._memory.begin(prepared.memory)
         if device != "simulated":  # they compare values between ranks, and here are none
-            self._observations = Observations(report, self._position)
-            self._observations.install(prepared.watchpoints)
+                self._observations.install(prepared.watchpoints)
 
     def line(self) -> int | None:
         """The learner's source line that this thread is running, None outside the program."""

@@ -136,6 +136,16 @@ class Position:
             return self._backward[1]
         return None
 
+    def where(self) -> tuple[Phase | None, nn.Module | None]:
+        """The phase that this thread is in, and the module whose forward it is in."""
+        top = self._top()
+        module = top.module if type(top) is Forward else None
+        if torch._C._current_graph_task_id() != -1:
+            return "backward", module
+        if top is None:
+            return None, None
+        return ("step" if module is None else "forward"), module
+
     def innermost(self) -> nn.Module | None:
         """The module whose forward this thread is in."""
         top = self._top()

@@ -19,7 +19,7 @@ for layer in (net[0], net[2], net):
 torch.manual_seed(5)
 pretrained = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)).state_dict()
 options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
-set_model_state_dict(net, pretrained if rank == 0 else {}, options=options)
+set_model_state_dict(net, dict(pretrained) if rank == 0 else {}, options=options)
 held = torch.equal(net[0].weight.full_tensor(), pretrained["0.weight"])
 opt = torch.optim.SGD(net.parameters(), lr=0.1)
 for step in range(2):

@@ -1,5 +1,6 @@
 """What ranks hold: every byte by what it is for, from real runs, against what torch itself says."""
 
+import itertools
 import re
 
 import pytest
@@ -186,19 +187,25 @@ model(torch.randn(256, 64)).sum().backward()
     one = 256 * 64 * 4
     forward = of_rank(ran, 0, "forward")[-1]
     assert forward.activation_bytes == 3 * one  # each block keeps only its input; the last one out
-    assert max(m.activation_bytes for m in of_rank(ran, 0, "backward")) > 4 * one
+    backward = of_rank(ran, 0, "backward")
+    pairs = itertools.pairwise(backward)
+    assert sum(b.activation_bytes == a.activation_bytes + one for a, b in pairs) == 3
 
 
 async def test_the_total_agrees_with_what_the_system_gave_the_process(run: Runner) -> None:
     ran = await run(
         """
-import torch
+import resource, torch
+def most():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = most()
 kept = [torch.ones(4_000_000) for _ in range(8)]
+kept = [t * 2 for t in kept]
+print(most() - before)
 """
     )
-    (end,) = ran.outcome.ranks
-    assert peak(ran).peak_bytes == 8 * 16_000_000
-    assert 0 <= end.peak_bytes - peak(ran).peak_bytes < 8 * 1024 * 1024
+    assert peak(ran).peak_bytes == 16 * 16_000_000
+    assert abs(int(ran.text(0)) - peak(ran).peak_bytes) < 0.06 * peak(ran).peak_bytes
 
 
 async def test_the_total_agrees_with_torchs_own_tracker(run: Runner) -> None:
@@ -214,13 +221,14 @@ tracker = MemTracker()
 tracker.track_external(model, optimizer, x)
 def show(where):
     (found,) = tracker.get_tracker_snapshot().values()
-    print(where, *(f"{k if isinstance(k, str) else k.value}={v}" for k, v in found.items()))
+    print(where, *(f"{getattr(k, 'value', k)}={v}" for k, v in found.items()))
 with tracker:
     for _ in range(2):
         loss = model(x).sum()
         loss.backward()
         optimizer.step()
         show("step")
+        tracker.reset_mod_stats()
         del loss
 """
     )
@@ -361,7 +369,7 @@ async def test_shards_are_counted_whole_only_while_they_are_whole(run: Runner, w
     forward = [m for m in of_rank(ran, 1, "forward") if m.optimizer_bytes]
     assert max(m.parameter_bytes for m in forward) == PSI // 2 + PSI // 4  # one layer is whole
     held = {h.category for h in peak(ran, 1).held}
-    assert {"parameter", "gradient", "optimizer", "communication"} <= held
+    assert {"parameter", "gradient", "optimizer"} <= held
 
 
 async def test_zero_keeps_only_its_part_of_the_optimizer_state(run: Runner) -> None:
@@ -404,7 +412,9 @@ print(names)
 with FakeTensorMode():
     print(nn.Linear(3, 4)(torch.zeros(2, 3)).shape)
 model = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 1))
-print([torch.func.grad(lambda v: torch.func.functional_call(model, dict(model.named_parameters()), v).sum())(torch.ones(2, 8)).sum().item()])
+weights = dict(model.named_parameters())
+call = lambda v: torch.func.functional_call(model, weights, v).sum()
+print(torch.func.grad(call)(torch.ones(2, 8)).sum().item())
 print(torch.vmap(lambda v: model(v).sum())(torch.ones(3, 2, 8)).shape)
 compiled = torch.compile(model, backend="eager")
 compiled(torch.ones(2, 8)).sum().backward()
@@ -422,7 +432,8 @@ for wrong in (lambda: torch.ones(2, 3) @ torch.ones(2, 3), lambda: model(torch.o
     except Exception as error:
         print(type(error).__name__, error)
 with torch.no_grad():
-    print(torch.cond(torch.tensor(True), lambda v: v + 1, lambda v: v - 1, (torch.zeros(1),)).item())
+    yes, no = lambda v: v + 1, lambda v: v - 1
+    print(torch.cond(torch.tensor(True), yes, no, (torch.zeros(1),)).item())
 """
     traced, untraced = await run(source), await run(source, detail="off")
     assert untraced.outcome.status == "ok", untraced.text(0, "stderr")

@@ -52,11 +52,16 @@ class Transformer(nn.Module):
 
 
 dist.init_process_group()
-model = Transformer()
+with torch.device("meta"):  # no rank could hold the whole model
+    model = Transformer()
 num_parameters = sum(parameter.numel() for parameter in model.parameters())
 for block in model.blocks:
     fully_shard(block)
 fully_shard(model)
+model.to_empty(device="cpu")  # each rank allocates its shards only
+for module in model.modules():
+    if hasattr(module, "reset_parameters"):
+        module.reset_parameters()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
 tokens = torch.randint(VOCABULARY, (BATCH, LENGTH + 1))
 logits = model(tokens[:, :-1])

@@ -3,6 +3,8 @@
 May import engine.facts, engine.reports, engine.program and torch. `prepare_memory` belongs in the
 warm parent; `MemoryTracer.begin` in each rank, on the thread that runs the learner's program.
 Storages are seen when an op of that thread makes them, or when a module or optimizer owns them.
+An optimizer's step is the same each time and made of many small ops: at the default level the
+temporaries inside it are watched at steps 1, 2, 4, 8 ..., and what it leaves behind at all of them.
 """
 
 import sys
@@ -17,7 +19,7 @@ from engine.facts import AllocationAction, Args, Category, Phase
 from engine.program import Detail
 from engine.reports import AllocationReport, MemoryReport, NoteReport, PeakReport, Report
 from engine.tracers.memory.allocations import Allocations
-from engine.tracers.memory.ledger import Entry, Ledger, Place
+from engine.tracers.memory.ledger import Entry, Ledger, Place, dtype_name
 from engine.tracers.memory.owners import (
     Owners,
     is_bucket_setup,
@@ -36,7 +38,7 @@ _BURST, _PER_S = 400.0, 50.0
 """Boundaries reported at once, and per second after that."""
 _PEAK_GROWTH = 1.25
 """A peak is reported before the end when it has grown by so much: a rank may be killed."""
-_SETUP_DEPTH = 8
+_SETUP_DEPTH = 9
 
 
 class MemoryHooks:
@@ -86,9 +88,10 @@ class MemoryTracer:
         self._device = device
         self._ledger = Ledger()
         on_change = self._changed if detail == "allocations" else None
-        self._storages = Storages(self._ledger, device, self._place, on_change)
+        self._storages = Storages(self._ledger, device, self._category, self._place, on_change)
         self._owners = Owners(self._storages)
-        self._mode = Allocations(self._storages, self._category)
+        self._mode = Allocations(self._storages)
+        self._detail = detail
         self._num_changes = 0
         self._tokens = _BURST
         self._refilled_ns = time.monotonic_ns()
@@ -114,6 +117,7 @@ class MemoryTracer:
     def module_entered(self, module: nn.Module, is_outermost: bool) -> None:
         """A module's forward begins."""
         if is_outermost:
+            self._mode.resume()  # a step that raised has not done so
             self._owners.learn_tree(module)
             self._sample()
         else:
@@ -121,7 +125,10 @@ class MemoryTracer:
 
     def module_left(self, module: nn.Module) -> None:
         """A module's forward is over; the module is still the one that runs."""
-        self._owners.learn(module)
+        if self._position.is_outermost(module):
+            self._owners.learn_again(module)  # by now FSDP2 may have swapped what is below it
+        else:
+            self._owners.learn(module)
         self._sample()
 
     def backward_reached(self, is_first: bool) -> None:
@@ -141,9 +148,12 @@ class MemoryTracer:
         self._owners.learn_optimized(optimizer)
         self._owners.learn_gradients()
         self._sample()
+        if self._detail == "summary" and not self._owners.is_due(optimizer):
+            self._mode.pause()
 
     def step_ended(self, optimizer: Optimizer) -> None:
         """An optimizer's step is over; it is still what runs."""
+        self._mode.resume()
         self._owners.learn_states(optimizer)
         self._sample()
         if self._ledger.peak_bytes > self._reported_peak:
@@ -151,6 +161,7 @@ class MemoryTracer:
 
     def end(self) -> None:
         """The program is over: report where it stands and its peak."""
+        self._mode.resume()
         self._owners.learn_gradients()
         self._tokens = max(self._tokens, 1.0)
         self._sample()
@@ -247,7 +258,7 @@ class MemoryTracer:
                 category=entry.category,
                 op=None if place.op is None else str(place.op),
                 shape=entry.shape,
-                dtype=entry.dtype,
+                dtype=dtype_name(entry),
                 phase=place.phase if is_new else position.phase(),
                 module=place.module if is_new else position.module(),
                 line=place.line if is_new else position.line(),
@@ -261,18 +272,23 @@ class MemoryTracer:
 
     def _category(self, args: Sequence[object]) -> Category:
         """What a storage that an op makes now is for, until somebody owns it."""
-        match self._position.phase():
+        phase, module = self._position.where()
+        match phase:
             case "forward":
-                bucket = makes_buckets(self._position.innermost())
-                return "communication" if bucket else "activation"
+                return "communication" if makes_buckets(module) else "activation"
             case "step":
                 return "optimizer"
-            case "backward":  # a module that runs inside it is recomputed (checkpointing)
-                return "other" if self._position.innermost() is None else "activation"
+            case "backward":  # a forward inside it is a recomputation (checkpointing)
+                is_forward = module is not None or _builds_graph(args)
+                return "activation" if is_forward else "other"
             case None:
-                if torch.is_grad_enabled() and any(_needs_gradient(arg) for arg in args):
+                if _builds_graph(args):
                     return "activation"
                 return "communication" if _sets_up_buckets() else "other"
+
+
+def _builds_graph(args: Sequence[object]) -> bool:
+    return torch.is_grad_enabled() and any(_needs_gradient(arg) for arg in args)
 
 
 def _needs_gradient(arg: object) -> bool:

@@ -9,9 +9,8 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 
-from engine.facts import Category
 from engine.tracers.compiling import never_compiled
 from engine.tracers.memory.storages import Storages
 
@@ -30,22 +29,33 @@ _OUT_OF_PLACE = ("gather", "scatter", "alltoall")
 
 
 class Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no type for it
-    """The mode; category(args) says what new storages of an op are for until somebody owns them."""
+    """The mode."""
 
     supports_higher_order_operators = True
 
     def __init__(
         self,
         storages: Storages,
-        category: Callable[[Sequence[object]], Category],
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._storages = storages
-        self._category = category
+        self._is_paused = False
         self.has_moved = False
         """Whether there was a collective since somebody last set this to False."""
         # By identity: ops are never freed, and hashing one is a call of a Python function.
         self._kinds: dict[int, Kind] = {}
+
+    def pause(self) -> None:
+        """See nothing for a while, if no mode of the program's own lies above this one."""
+        if not self._is_paused and _get_current_dispatch_mode() is self:
+            self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self._is_paused = True
+
+    def resume(self) -> None:
+        """See everything again."""
+        if self._is_paused:
+            self._is_paused = False
+            self.__enter__()  # type: ignore[no-untyped-call]
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -60,7 +70,7 @@ class Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch 
     def __torch_dispatch__(
         self,
         func: Callable[..., object],
-        types: Sequence[type],
+        types: Sequence[type[Tensor]],
         args: Sequence[object] = (),
         kwargs: Mapping[str, object] | None = None,
     ) -> object:
@@ -106,7 +116,7 @@ class Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch 
 
     def _see(self, answer: object, func: object, args: Sequence[object]) -> None:
         for tensor in _tensors(answer):
-            self._storages.see(tensor, self._category(args), func)
+            self._storages.see(tensor, None, func, args)
 
     def _moved(self, tensor: Tensor, func: object, out_of_place: bool) -> None:
         entry = self._storages.see(tensor, "communication", func)

@@ -41,7 +41,8 @@ class Entry:
     category: Category
     place: Place
     shape: tuple[int, ...] | None
-    dtype: str | None
+    dtype: object
+    """torch's dtype; its name is made only when somebody asks."""
     born: int
     """Clock of the ledger when it got its present size."""
 
@@ -66,7 +67,7 @@ class Ledger:
         category: Category,
         place: Place,
         shape: tuple[int, ...] | None = None,
-        dtype: str | None = None,
+        dtype: object = None,
     ) -> Entry:
         """Book a new storage."""
         self._clock += 1
@@ -169,8 +170,13 @@ def _holding(entry: Entry, num_storages: int, num_bytes: int) -> Holding:
         num_bytes=num_bytes,
         num_storages=num_storages,
         shape=entry.shape,
-        dtype=entry.dtype,
+        dtype=dtype_name(entry),
         phase=entry.place.phase,
         module=entry.place.module,
         line=entry.place.line,
     )
+
+
+def dtype_name(entry: Entry) -> str | None:
+    """The name of the dtype of an entry's first tensor, like "float32"."""
+    return None if entry.dtype is None else str(entry.dtype).removeprefix("torch.")

@@ -35,12 +35,23 @@ class _Known:
     """Whether it is a flat parameter of FSDP1."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steps:
+    """How many steps of an optimizer have begun."""
+
+    ref: weakref.ref[Optimizer]
+    count: int
+
+
 class Owners:
     """The parameters of this rank that have been met, and how to tell what a storage is for."""
 
     def __init__(self, storages: Storages) -> None:
         self._storages = storages
         self._parameters: dict[int, _Known] = {}
+        self._steps: dict[int, _Steps] = {}
+        self._around: weakref.ref[FullyShardedDataParallel] | None = None
+        """The unit of FSDP1 that was met last, until something inside it runs."""
 
     # ------------------------------------------------------------------ modules
     def learn_tree(self, root: nn.Module) -> None:
@@ -49,22 +60,40 @@ class Owners:
             self._take_in(module)
 
     def learn(self, module: nn.Module) -> None:
-        """Take in what a module owns that has not been met; FSDP2 swaps it around each forward."""
+        """Take in what a module owns that has not been met.
+
+        Sharding swaps parameters around each forward: FSDP2 the parameters themselves, FSDP1 the
+        storage of its flat one, which is whole only once a module inside it runs.
+        """
         for parameter in module._parameters.values():
             if parameter is not None and not self._is_known(parameter):
                 self.adopt_parameter(parameter)
+        around, self._around = self._around, None
+        if around is not None and (unit := around()) is not None:
+            self._take_in_flat(unit)
         if isinstance(module, FullyShardedDataParallel):
-            self._take_in(module)
+            self._around = weakref.ref(module)
+
+    def learn_again(self, root: nn.Module) -> None:
+        """Take in what a module and all below it own that has not been met."""
+        for module in root.modules():
+            self.learn(module)
 
     def _take_in(self, module: nn.Module) -> None:
         for parameter in module._parameters.values():
             if parameter is not None:
                 self.adopt_parameter(parameter)
-                if isinstance(module, FullyShardedDataParallel):
-                    self._adopt_all(parameter, _FLAT_BUFFERS, "parameter")
         for buffer in module._buffers.values():
             if buffer is not None:
                 self._adopt(buffer, "buffer")
+        if isinstance(module, FullyShardedDataParallel):
+            self._take_in_flat(module)
+
+    def _take_in_flat(self, unit: FullyShardedDataParallel) -> None:
+        flat = getattr(getattr(unit, "_handle", None), "flat_param", None)
+        if isinstance(flat, Tensor):
+            self.adopt_parameter(flat)
+            self._adopt_all(flat, _FLAT_BUFFERS, "parameter")
 
     def _adopt_all(self, owner: Tensor, names: tuple[str, ...], category: Category) -> None:
         for name in names:
@@ -118,6 +147,14 @@ class Owners:
             for parameter in group["params"]:
                 if isinstance(parameter, Tensor) and not self._is_known(parameter):
                     self.adopt_parameter(parameter)
+
+    def is_due(self, optimizer: Optimizer) -> bool:
+        """Whether this step of an optimizer is its 1st, 2nd, 4th, 8th ..."""
+        address = id(optimizer)
+        known = self._steps.get(address)
+        count = known.count + 1 if known is not None and known.ref() is optimizer else 1
+        self._steps[address] = _Steps(ref=weakref.ref(optimizer), count=count)
+        return not count & (count - 1)
 
     def learn_states(self, optimizer: Optimizer) -> None:
         """Take in the state of an optimizer after its step."""

@@ -7,7 +7,7 @@ tensors (DTensor) has none of its own.
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import torch
@@ -37,22 +37,27 @@ class Storages:
         self,
         ledger: Ledger,
         device: TracedDevice,
+        first_category: Callable[[Sequence[object]], Category],
         place: Callable[[object], Place],
         on_change: OnChange | None,
     ) -> None:
         self._ledger = ledger
+        self._first_category = first_category
         self._place = place
         self._on_change = on_change
         self._watched: dict[int, Watched] = {}
         self._counts = _COUNTS[device]
 
-    def takes(self, types: Iterable[type]) -> bool:
+    def takes(self, types: Iterable[type[Tensor]]) -> bool:
         """Whether an op on these subclasses is to be run as it is.
 
         Fake tensors go to their own mode below; one that wraps other tensors comes again as ops
         on those.
         """
-        return all(_is_plain(t) or issubclass(t, _fake_tensor()) for t in types)
+        for cls in types:
+            if cls.__torch_dispatch__ is not _PLAIN and not issubclass(cls, _fake_tensor()):
+                return False
+        return True
 
     def entry_of(self, tensor: Tensor) -> Entry | None:
         """The entry of a tensor's storage, None for one that was never seen or does not count."""
@@ -61,8 +66,17 @@ class Storages:
         watched = self._watched.get(tensor.untyped_storage()._cdata)
         return watched.entry if watched is not None else None
 
-    def see(self, tensor: Tensor, category: Category, op: object = None) -> Entry | None:
-        """Book the storage of a tensor if it is new, made by op if that is known."""
+    def see(
+        self,
+        tensor: Tensor,
+        category: Category | None,
+        op: object = None,
+        args: Sequence[object] = (),
+    ) -> Entry | None:
+        """Book the storage of a tensor if it is new, made by op(*args) if that is known.
+
+        Without a category it gets the one that place and arguments suggest.
+        """
         if not self._counts(tensor):
             return None
         storage = tensor.untyped_storage()
@@ -70,8 +84,14 @@ class Storages:
         known = self._watched.get(address)
         if known is not None and known() is not None:
             return known.entry
-        shape, dtype = tuple(tensor.shape), str(tensor.dtype)[6:]
-        entry = self._ledger.add(storage.nbytes(), category, self._place(op), shape, dtype)
+        place = self._place(op)
+        entry = self._ledger.add(
+            storage.nbytes(),
+            category or self._first_category(args),
+            place,
+            tuple(tensor.shape),
+            tensor.dtype,
+        )
         watched = Watched(storage, self._ended)
         watched.address, watched.entry = address, entry
         self._watched[address] = watched
@@ -111,16 +131,27 @@ class Storages:
 
 
 def _on_cpu(tensor: Tensor) -> bool:
-    return tensor.is_cpu and _is_plain(type(tensor)) and tensor.layout is torch.strided
+    return (
+        tensor.is_cpu
+        and type(tensor).__torch_dispatch__ is _PLAIN
+        and tensor.layout is torch.strided
+    )
 
 
 def _on_cuda(tensor: Tensor) -> bool:
-    return tensor.is_cuda and _is_plain(type(tensor)) and tensor.layout is torch.strided
+    return (
+        tensor.is_cuda
+        and type(tensor).__torch_dispatch__ is _PLAIN
+        and tensor.layout is torch.strided
+    )
 
 
 def _simulated(tensor: Tensor) -> bool:
-    # Some of torch's own bookkeeping is real in a simulation, and takes its bytes as ever.
-    return isinstance(tensor, _fake_tensor()) or tensor.is_meta or _on_cpu(tensor)
+    if isinstance(tensor, _fake_tensor()):
+        # Other fake tensors only answer somebody's question, and a real rank has them as well.
+        is_held = getattr(tensor.fake_mode, "stands_for_memory", False)
+        return is_held and tensor.fake_device.type != "meta"
+    return _on_cpu(tensor)  # some of torch's own bookkeeping is real in a simulation
 
 
 @functools.cache
@@ -130,11 +161,8 @@ def _fake_tensor() -> type[Tensor]:
     return FakeTensor
 
 
-def _is_plain(cls: type) -> bool:
-    """Whether tensors of this class hold data, as parameters do; others handle ops themselves."""
-    return cls.__torch_dispatch__ is Tensor.__torch_dispatch__  # type: ignore[attr-defined]
-
-
+_PLAIN = Tensor.__torch_dispatch__
+"""What a class has whose tensors hold data, as parameters do; others handle ops themselves."""
 _COUNTS: dict[TracedDevice, Callable[[Tensor], bool]] = {
     "cpu": _on_cpu,
     "cuda": _on_cuda,

@@ -13,6 +13,7 @@ from engine.tracers.observations.loading import Loading
 from engine.tracers.observations.names import ObservationName
 from engine.tracers.observations.optimizers import Optimizers
 from engine.tracers.observations.recorder import Recorder, unnoticed
+from engine.tracers.observations.reducing import Call, Reducing, Waited
 from engine.tracers.observations.replicas import Replicas
 from engine.tracers.observations.saving import Saving
 from engine.tracers.observations.shards import Shards
@@ -25,7 +26,9 @@ __all__ = ["ObservationName", "Observations", "Watchpoints", "prepare"]
 class Observations:
     """The observers of one rank."""
 
-    def __init__(self, report: Callable[[Report], None], position: Position) -> None:
+    def __init__(
+        self, report: Callable[[Report], None], position: Position, program_filename: str
+    ) -> None:
         recorder = Recorder(report, position)
         self._replicas = Replicas(recorder)
         self._shards = Shards(recorder)
@@ -34,6 +37,7 @@ class Observations:
         self._clipping = Clipping(recorder, self._shards)
         self._saving = Saving(recorder, self._shards, self._optimizers)
         self._loading = Loading(recorder, self._optimizers)
+        self._reducing = Reducing(recorder, self._optimizers, self._replicas, program_filename)
 
     def install(self, watchpoints: Watchpoints) -> None:
         """Observe from now on; position's own hooks must be registered already."""
@@ -44,6 +48,16 @@ class Observations:
         self._clipping.install(watchpoints)
         self._saving.install(watchpoints)
         self._loading.install(watchpoints)
+        self._optimizers.on_step = self._reducing.step_begins
+        watchpoints.work_asked.before = lambda args, _: self._reducing.asked(args[0])
+
+    def calling(self, call: Call) -> Call:
+        """What is to carry out collectives, observed."""
+        return self._reducing.calling(call)
+
+    def waiting(self, waited: Waited) -> Waited:
+        """What is to be told of waits, observed."""
+        return self._reducing.waiting(waited)
 
     def finish(self) -> None:
         """Report what only the end of the program makes certain."""
@@ -55,6 +69,8 @@ class Observations:
             self._conversion.finish()
         with unnoticed():
             self._loading.finish()
+        with unnoticed():
+            self._reducing.finish()
 
 
 def prepare() -> Watchpoints:

@@ -34,8 +34,8 @@ def digest(tensors: Iterable[Tensor]) -> Digest:
     """The digest of plain tensors, in their order."""
     totals, squares, numel = [], [], 0
     for place, tensor in enumerate(tensors):
-        if tensor.numel() == 0:
-            continue
+        if tensor.numel() == 0 or tensor.untyped_storage().nbytes() == 0:
+            continue  # FSDP frees the memory of what it has resharded
         values = torch.view_as_real(tensor) if tensor.is_complex() else tensor
         if values.dtype is not torch.float64:
             values = values.float()

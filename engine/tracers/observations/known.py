@@ -25,9 +25,9 @@ class Known:
     zero_line: int | None = None
     """Where gradients were dropped that no step had used."""
     idle: dict[int, weakref.ref[Tensor]] = field(default_factory=dict)
-    """Parameters without a gradient at every checked step so far."""
+    """Parameters of no wrapped model, without a gradient at every checked step so far."""
     num_unheld: int = 0
-    """Parameters of a wrapped model with a gradient that no optimizer holds."""
+    """Parameters of a wrapped model with a gradient that no optimizer has ever held."""
     num_parameters: int = 0
     said: set[str] = field(default_factory=set)
     kinds: dict[str, list[weakref.ref[Tensor]]] = field(default_factory=dict)

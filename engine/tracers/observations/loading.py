@@ -56,6 +56,7 @@ class _Pass:
     first: tuple[float, float] | None = None
     is_varied: bool = False
     fed_training: bool = False
+    is_open: bool = True
 
 
 class Loading:
@@ -76,8 +77,9 @@ class Loading:
         """Report the passes, and orders that repeated before more training."""
         for order in self._orders.values():
             self._say_repeated(order)
+        self._close_last()
         for one in self._passes:
-            if one.fed_training or self._optimizers.num_steps > one.num_steps:
+            if one.fed_training:
                 self._say_pass(one)
 
     # ------------------------------------------------------------------ samplers
@@ -124,11 +126,21 @@ class Loading:
             if one is None:
                 if len(self._passes) >= _MAX_PASSES or isinstance(answer, BaseException):
                     return
+                self._close_last()
                 one = self._begin(iterator)
-            if self._optimizers.num_steps > one.num_steps:
-                one.fed_training = True
+            self._note_steps(one)
+            one.is_open = not isinstance(answer, BaseException)
             if not isinstance(answer, BaseException) and one.num_batches < _MAX_BATCHES:
                 _take(one, answer)
+
+    def _note_steps(self, one: _Pass) -> None:
+        if self._optimizers.num_steps > one.num_steps:
+            one.fed_training = True
+
+    def _close_last(self) -> None:
+        """A pass that was left early is over: were steps taken on its last batch?"""
+        if self._passes and self._passes[-1].is_open:
+            self._note_steps(self._passes[-1])
 
     def _begin(self, iterator: _BaseDataLoaderIter) -> _Pass:
         loader_sampler = getattr(iterator, "_index_sampler", None)

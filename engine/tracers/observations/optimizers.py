@@ -5,7 +5,7 @@ looks at flags. Keeps no optimizer and no tensor alive.
 """
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +33,9 @@ class Optimizers:
         self._flags = Flags(recorder, replicas, shards)
         self._known: list[Known] = []
         self._lines: dict[int, tuple[weakref.ref[Optimizer], int | None]] = {}
+        self._held: dict[int, weakref.ref[Tensor]] = {}
+        self.on_step: Callable[[], None] | None = None
+        """Told before anything else when a step begins."""
         self.num_steps = 0
         """Steps of all optimizers so far."""
 
@@ -51,6 +54,19 @@ class Optimizers:
         """All optimizers that the program still has."""
         return [o for ref, _ in self._lines.values() if (o := ref()) is not None]
 
+    def has_stepped_on(self, number: int) -> bool:
+        """Whether a step of that optimizer has used its present gradients already."""
+        return number < len(self._known) and self._known[number].has_stepped_on
+
+    def gradients(self) -> Iterator[tuple[int, Tensor, Tensor]]:
+        """Number of the optimizer, parameter and gradient; optimizers to come count on."""
+        known: list[Optimizer | None] = [k.optimizer() for k in self._known]
+        known += [o for o in self.alive() if not any(o is k for k in known)]
+        for number, optimizer in enumerate(known):
+            for p in parameters_of(optimizer) if optimizer is not None else ():
+                if is_plain(p.grad) and p.grad is not None:
+                    yield number, p, p.grad
+
     # ------------------------------------------------------------------ hooks
     def _made(self, answer: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         with unnoticed():
@@ -58,6 +74,7 @@ class Optimizers:
             if isinstance(optimizer, Optimizer) and not isinstance(answer, BaseException):
                 line = self._recorder.position.line()
                 self._lines[id(optimizer)] = (weakref.ref(optimizer), line)
+                self._hold(optimizer)
 
     def _zeroed(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         """Note gradients that are dropped before any step used them."""
@@ -85,6 +102,8 @@ class Optimizers:
         if torch.compiler.is_compiling() or self._recorder.position.is_nested_step():
             return
         with unnoticed():
+            if self.on_step is not None:
+                self.on_step()
             self.num_steps += 1
             known = self._find(optimizer)
             known.num_steps += 1
@@ -202,20 +221,30 @@ class Optimizers:
             )
 
     def _find_idle(self, known: Known, parameters: list[Tensor]) -> None:
-        without = {id(p): weakref.ref(p) for p in parameters if p.grad is None}
-        if known.num_steps == 1:
-            known.idle = without
-        else:
-            known.idle = {k: ref for k, ref in known.idle.items() if k in without}
-        if known.idle:
-            held = {
-                id(p) for ref, _ in self._lines.values() if (o := ref()) for p in parameters_of(o)
-            }
+        """Keep track of parameters that are no wrapped model's and never have a gradient."""
+        managed = list(self._managed())
+        theirs = {id(p) for p in managed}
+        idle = {id(p): weakref.ref(p) for p in parameters if p.grad is None and id(p) not in theirs}
+        if known.num_steps > 1:
+            idle = {k: ref for k, ref in idle.items() if k in known.idle}
+        known.idle = idle
+        if idle:
+            for optimizer in self.alive():
+                self._hold(optimizer)
             known.num_unheld = sum(
-                p.grad is not None and id(p) not in held for p in self._managed()
+                p.grad is not None and not self._is_held(p) for p in managed if p.requires_grad
             )
 
+    def _hold(self, optimizer: Optimizer) -> None:
+        """Remember what an optimizer holds, also when it is gone."""
+        self._held.update((id(p), weakref.ref(p)) for p in parameters_of(optimizer))
+
+    def _is_held(self, parameter: Tensor) -> bool:
+        ref = self._held.get(id(parameter))
+        return ref is not None and ref() is parameter
+
     def _managed(self) -> Iterator[Tensor]:
+        """Parameters of all wrapped and sharded models."""
         for wrapper in self._replicas.wrappers:
             for _, p in wrapper.parameters():
                 yield p

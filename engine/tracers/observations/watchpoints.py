@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 
 import torch
 from torch import nn
+from torch._C._distributed_c10d import Work
 from torch.distributed.fsdp._flat_param import FlatParamHandle
 from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 from torch.nn.parallel import DistributedDataParallel
@@ -52,6 +53,7 @@ class Watchpoints:
         self.sampler_started = Watchpoint()
         self.batch_loaded = Watchpoint()
         self.converted = Watchpoint()
+        self.work_asked = Watchpoint()
 
     def put_in_place(self) -> None:
         """Wrap the stock callables, in this process and all that fork from it."""
@@ -66,6 +68,8 @@ class Watchpoints:
             (nn.Module, "load_state_dict", self.state_loaded),
             (DistributedSampler, "__iter__", self.sampler_started),
             (_BaseDataLoaderIter, "__next__", self.batch_loaded),
+            (Work, "is_completed", self.work_asked),
+            (Work, "get_future", self.work_asked),
         ):
             setattr(owner, name, _watched(vars(owner)[name], point))
         clip_grad._clip_grads_with_norm_ = _watched(

@@ -24,6 +24,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 dist.init_process_group("gloo")
 torch.manual_seed(0)
+dtype = torch.float32
 """
 EQUAL = """
 model = nn.Sequential(*[nn.Linear(64, 64) for _ in range(8)])
@@ -56,7 +57,7 @@ units, width = [], 400
 """
 TRAIN = """
 for _ in range(3):
-    model(torch.randn(4, width)).square().mean().backward()
+    model(torch.randn(4, width, dtype=dtype)).square().mean().backward()
     optimizer.step()
     optimizer.zero_grad()
 dist.destroy_process_group()
@@ -131,6 +132,21 @@ def uneven(wrap: str, strategy: Strategy, *, num_replicas: int = 1) -> Trained:
     return Trained(source=BEGIN + UNEVEN + wrap + optimizer + TRAIN, setup=setup)
 
 
+def half(wrap: str, strategy: Strategy) -> Trained:
+    """As uneven, in bfloat16 and with momentum."""
+    start = BEGIN + UNEVEN + "dtype = torch.bfloat16\nmodel.to(dtype)\n"
+    end = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)\n" + TRAIN
+    setup = Setup(
+        strategy=strategy,
+        units=UNEVEN_UNITS,
+        root=UNEVEN_ROOT,
+        world_size=4,
+        optimizer="SGD-momentum",
+        element_bytes=2,
+    )
+    return Trained(source=start + wrap + end, setup=setup)
+
+
 def normed(wrap: str, strategy: Strategy) -> Trained:
     """Two linear and two synchronised batch-norm layers, all in the root."""
     linear, norm = ((7, 7), (7,)), ((7,), (7,))
@@ -196,6 +212,10 @@ UNEVEN_PROGRAMS = {
     ),
     "fsdp2-2": uneven(
         fsdp2("2", "2"), RowSharding(reshard_after_forward=2, root_reshard_after_forward=2)
+    ),
+    "full-shard-orig-half": half(
+        fsdp1("FULL_SHARD", use_orig_params=True),
+        FlatSharding(sharding_strategy="FULL_SHARD", use_orig_params=True),
     ),
     "ddp-norms": normed("model = DDP(model)\n", DataParallel()),
     "fsdp2-norms": normed(fsdp2(), RowSharding()),

@@ -115,27 +115,7 @@ async def test_unpredicted_bytes_stay_unexplained(train: Train) -> None:
     assert left(rows) == {"optimizer": 1.5 * PSI_BYTES + 48, "communication": PSI_BYTES}
 
 
-WRONG_CATEGORY = {
-    "equal shard-grad-op": "FSDP1's gathered flat parameter is traced as communication",
-    "uneven full-shard": "FSDP1's gathered flat parameter is traced as communication",
-    "uneven hybrid-zero2": "FSDP1's gathered flat parameter is traced as communication",
-    "equal fsdp2-2": "what FSDP2 reshards to after forward is traced as activation",
-    "uneven fsdp2-2": "what FSDP2 reshards to after forward is traced as activation",
-}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name,
-            marks=[pytest.mark.xfail(reason=WRONG_CATEGORY[name], strict=True)]
-            if name in WRONG_CATEGORY
-            else [],
-        )
-        for name in ALL_PROGRAMS
-    ],
-)
+@pytest.mark.parametrize("name", ALL_PROGRAMS)
 async def test_end_of_forward_is_explained_to_the_byte(train: Train, name: str) -> None:
     trained = ALL_PROGRAMS[name]
     trace = await train(trained)

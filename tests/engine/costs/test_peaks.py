@@ -13,6 +13,8 @@ from tests.engine.costs.programs import EQUAL_PROGRAMS
 LAYER = 64 * 64 + 64
 PSI = 8 * LAYER
 EIGHT = Units(numels=(LAYER,) * 8, num_ranks=4, precision=FP32_ADAM)
+FOUR = Units(numels=(2 * LAYER,) * 4, num_ranks=4, precision=FP32_ADAM)
+HALVES = Units(numels=(LAYER,) * 8, num_ranks=2, precision=FP32_ADAM)
 
 
 def ddp(*, view: bool = False, zero: bool = False) -> PeakBytes:
@@ -33,6 +35,9 @@ PREDICTED = {
     "full-shard": fsdp1_peak(EIGHT, resharded=True),
     "fsdp2-false": fsdp2_peak(EIGHT, resharded=False),
     "fsdp2-true": fsdp2_peak(EIGHT, resharded=True),
+    "fsdp2-2": fsdp2_peak(FOUR, resharded=True, post_forward_ranks=2),
+    "hybrid-shard": fsdp1_peak(HALVES, resharded=True),
+    "fsdp2-hsdp": fsdp2_peak(HALVES, resharded=True),
 }
 
 
@@ -58,18 +63,36 @@ def test_large_root_is_whole_all_the_time() -> None:
     assert fsdp2_peak(with_root, resharded=True).whole_parameter_bytes == 4 * 1100
 
 
-@pytest.mark.parametrize("name", PREDICTED)
-async def test_highest_moment_of_a_rank_is_the_prediction_and_activations(
+WEIGHT_BYTES, BIAS_BYTES = 4 * 64 * 64, 4 * 64
+IN_ADAM = {
+    # Root and quotient of one weight, and the quotient of the tensor before it.
+    "ddp": 2 * WEIGHT_BYTES + BIAS_BYTES,
+    "ddp-view": 2 * WEIGHT_BYTES + BIAS_BYTES,
+    # Each rank's tensors come in order of size: the one before is a weight as well.
+    "zero1": 3 * WEIGHT_BYTES,
+}
+
+
+@pytest.mark.parametrize("name", IN_ADAM)
+async def test_highest_moment_of_data_parallel_ranks_is_in_adam(train: Train, name: str) -> None:
+    trace = await train(EQUAL_PROGRAMS[name])
+    peaks = [facts.peak_bytes for facts in trace.memory if facts.rank == 0]
+    excess = max(peaks) - PREDICTED[name].total_bytes
+    # In the first step the counters are booked when it is over; later they are there already.
+    counters = 4 * (4 if name == "zero1" else 16)
+    assert IN_ADAM[name] <= excess <= IN_ADAM[name] + counters
+
+
+@pytest.mark.parametrize("name", sorted(PREDICTED.keys() - IN_ADAM.keys()))
+async def test_highest_moment_of_sharded_ranks_exceeds_the_prediction_by_activations(
     train: Train, name: str
 ) -> None:
     trace = await train(EQUAL_PROGRAMS[name])
-    peak = max(facts.peak_bytes for facts in trace.memory if facts.rank == 0)
-    # 4 rows of 64 values: inputs, outputs and their gradients, at most 2 per layer; Adam works on
-    # two temporary tensors at a time where its step() is the highest moment.
-    activations = 2 * 9 * 4 * 64 * 4
-    in_step = 2 * 64 * 64 * 4 if name in ("ddp", "ddp-view", "zero1") else 0
-    excess = peak - PREDICTED[name].total_bytes
-    assert 0 <= excess <= activations + in_step
+    peaks = [facts.peak_bytes for facts in trace.memory if facts.rank == 0]
+    # Input and output of every layer, 4 rows of 64 values each: less than any one buffer.
+    activations = 9 * 4 * 64 * 4
+    assert activations < WEIGHT_BYTES
+    assert 0 <= max(peaks) - PREDICTED[name].total_bytes <= activations
 
 
 async def test_peaks_fall_from_stage_to_stage(train: Train) -> None:
@@ -94,6 +117,10 @@ async def test_fsdp2_peaks_fall_when_it_reshards(train: Train) -> None:
         ("numels", lambda: Units(numels=(1, -1), num_ranks=1, precision=FP32_ADAM)),
         ("root_numel", lambda: Units(numels=(1,), root_numel=-1, num_ranks=1, precision=FP32_ADAM)),
         ("num_ranks", lambda: Units(numels=(1,), num_ranks=0, precision=FP32_ADAM)),
+        (
+            "post_forward_ranks",
+            lambda: fsdp2_peak(EIGHT, resharded=True, post_forward_ranks=3),
+        ),
         (
             "num_parameters",
             lambda: ddp_peak(num_parameters=-1, num_ranks=1, precision=FP32_ADAM),

@@ -42,7 +42,8 @@ def gaps(ran: Ran) -> dict[str, float]:
     found: dict[str, float] = {}
     for row in rows(ran):
         check, difference = row["check"], row["difference"]
-        assert isinstance(check, str) and isinstance(difference, (int, float))
+        assert isinstance(check, str)
+        assert isinstance(difference, (int, float))
         assert check not in found, f"{check} ran twice"
         found[check] = math.inf if math.isnan(difference) else difference
     return found

@@ -1,4 +1,5 @@
-"""SyncBatchNorm where people put it: wrapped, compiled, checkpointed, in groups. After common.py."""
+"""SyncBatchNorm where people put it: wrapped, compiled, checkpointed. After common.py; 4 ranks."""
+# ruff: noqa: F821 - the names of common.py
 
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP  # noqa: N817 - as learners do
 from torch.distributed.fsdp import ShardingStrategy, fully_shard
@@ -47,7 +48,7 @@ def compare(name, model, *, reference=None, plain=lambda model: model, dtype=tor
 compare("DDP", DDP(synced()), plain=lambda m: m.module)
 compare(
     "DDP, bucket views, static graph, no buffer broadcast",
-    DDP(synced(), gradient_as_bucket_view=True, static_graph=True, broadcast_buffers=False),
+    DDP(synced(), gradient_as_bucket_view=True, static_graph=True, forward_sync_buffers=False),
     plain=lambda m: m.module,
 )
 for reentrant in (False, True):
@@ -69,7 +70,9 @@ for strategy in ("FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD"):
         model.block = FSDP(
             model.block, sharding_strategy=ShardingStrategy[strategy], use_orig_params=original
         )
-        wrapped = FSDP(model, sharding_strategy=ShardingStrategy[strategy], use_orig_params=original)
+        wrapped = FSDP(
+            model, sharding_strategy=ShardingStrategy[strategy], use_orig_params=original
+        )
         compare(f"FSDP1 {strategy}, use_orig_params={original}", wrapped)
 for reshard in (True, False):
     model = synced()
@@ -116,9 +119,8 @@ def cast(model):
 
 
 reference, model = Net(dtype=torch.float32), DDP(synced(dtype=torch.float32))
-for which, net_, xs in ((reference, reference, data), (model, model, [share(x) for x in data])):
-    opt = sgd(net_, 0.1)
-    train(cast(net_), opt, xs)
+for trained, xs in ((reference, data), (model, [share(x) for x in data])):
+    train(cast(trained), sgd(trained, 0.1), xs)
 check("DDP, autocast to bfloat16", states(model.module.state_dict(), reference.state_dict()))
 
 # Evaluation, frozen layers and inputs without a gradient need no backward and no other rank.
@@ -146,5 +148,40 @@ for p in model.parameters():
 check(
     "input without gradient",
     [(p.grad, q.grad) for p, q in zip(model.parameters(), reference.parameters(), strict=True)],
+)
+
+# What stock SyncBatchNorm refuses: on CUDA, precisions that do not fit; anywhere, the rest.
+REFUSALS = (
+    ("float64 input, float32 layer", {}, torch.randn(4, 3).double(), "found Double"),
+    ("float32 input, float64 layer", {"dtype": torch.float64}, torch.randn(4, 3), "Double"),
+    ("float32 input, float16 weight", {"dtype": torch.float16}, torch.randn(4, 3), "found Half"),
+    ("integers", {}, torch.ones(4, 3, dtype=torch.int64), "not implemented for"),
+    ("other channels", {}, torch.randn(4, 5), "should contain 5 elements not 3"),
+    ("no batch dimension", {}, torch.randn(3), "expected at least 2D input (got 1D input)"),
+)
+for name, options, x, words in REFUSALS:
+    refused(f"refused: {name}", lambda x=x, o=options: nn.SyncBatchNorm(3, **o)(x), words)
+half = nn.SyncBatchNorm(3, dtype=torch.float16)
+check(
+    "half layer, half input", [(float(half(torch.randn(4, 3).half()).dtype == torch.float16), 1.0)]
+)
+
+
+def second_order(layer):
+    x = torch.randn(4, 3, requires_grad=True)
+    (grad,) = torch.autograd.grad(layer(x).square().sum(), x, create_graph=True)
+    grad.square().sum().backward()
+
+
+for name, layer in (("bare", nn.SyncBatchNorm(3)), ("in DDP", DDP(nn.SyncBatchNorm(3)))):
+    refused(
+        f"refused: double backward, {name}",
+        lambda layer=layer: second_order(layer),
+        "derivative for aten::batch_norm_backward_elemt is not implemented",
+    )
+refused(
+    "refused: functorch",
+    lambda: torch.func.grad(lambda x: nn.SyncBatchNorm(3)(x).sum())(torch.randn(4, 3)),
+    "must override the setup_context",
 )
 dist.destroy_process_group()

@@ -4,11 +4,8 @@
 Nothing here stops at a difference, so all ranks stay in step; the test knows the tolerances.
 """
 
-import contextlib
-import copy
 import json
 import math
-import os
 
 import torch
 import torch.distributed as dist

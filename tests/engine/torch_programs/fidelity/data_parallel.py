@@ -1,4 +1,7 @@
 """DDP in every mode against one process on the global batch. After common.py; 3 ranks."""
+# ruff: noqa: F821 - the names of common.py
+
+import contextlib
 
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel as DDP  # noqa: N817 - as learners write it

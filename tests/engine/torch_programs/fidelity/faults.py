@@ -22,17 +22,13 @@ def no_sync(x, mean, invstd, running_mean, running_var, momentum, eps, counts):
 def unweighted_counts(x, mean, invstd, running_mean, running_var, momentum, eps, counts):
     """The mean of the ranks' means, whatever their batches; the total count is right."""
     even = torch.full_like(counts, float(counts.sum()) / max(len(counts), 1))
-    return kernels.gather_stats(
-        x, mean, invstd, running_mean, running_var, momentum, eps, even
-    )
+    return kernels.gather_stats(x, mean, invstd, running_mean, running_var, momentum, eps, even)
 
 
 def biased_running_var(x, mean, invstd, running_mean, running_var, momentum, eps, counts):
     """n where n - 1 belongs: the running variance becomes too small."""
     before = None if running_var is None else running_var.clone()
-    result = kernels.gather_stats(
-        x, mean, invstd, running_mean, running_var, momentum, eps, counts
-    )
+    result = kernels.gather_stats(x, mean, invstd, running_mean, running_var, momentum, eps, counts)
     if before is not None and counts.sum() > 1:
         n = float(counts.sum())
         kept = before * (1 - momentum)

@@ -1,4 +1,8 @@
 """FSDP1 in every strategy and mode against one process. After common.py; 4 ranks."""
+# ruff: noqa: F821 - the names of common.py
+
+import contextlib
+import copy
 
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import (
@@ -116,7 +120,9 @@ for name, policy in {
 }.items():
     seen = []
     inner = net(dtype=torch.float32)
-    inner[0].register_forward_hook(lambda m, args, out: seen.append((args[0].dtype, out.dtype)))
+    inner[0].register_forward_hook(
+        lambda m, args, out, to=seen: to.append((args[0].dtype, out.dtype))
+    )
     model = shard(inner, mixed_precision=policy)
     train(model, sgd(model), [x.float() for x in mine], lambda out: out.float().square().mean())
     pairs = states(full(model), alone.state_dict())
@@ -159,10 +165,9 @@ with FSDP.summon_full_params(model, writeback=False, rank0_only=True, offload_to
     seen = {n.replace("_fsdp_wrapped_module.", ""): p for n, p in model.named_parameters()}
     check("summon_full_params, offload_to_cpu", states(seen, want) if rank == 0 else [])
 
-with FSDP.summon_full_params(model):
-    with torch.no_grad():
-        for p in model.parameters():
-            p.mul_(2)
+with FSDP.summon_full_params(model), torch.no_grad():
+    for p in model.parameters():
+        p.mul_(2)
 check("summon_full_params writes back", [(v, 2 * want[k]) for k, v in full(model).items()])
 
 # What FSDP1 keeps out of its flat parameters stays an ordinary parameter.
@@ -198,12 +203,18 @@ def offloaded():
     return shard(cpu_offload=CPUOffload(offload_params=True))(mine[0])
 
 
-refused("CPUOffload", offloaded, "RuntimeError: Cannot access accelerator device")
-refused("tied weights in two units, use_orig_params=True", lambda: tied(use_orig_params=True), "")
-refused("mixed devices", lambda: FSDP(net(), device_id=torch.device("cuda:0")), "")
 refused(
-    "strategy needs two groups",
+    "CPUOffload, which pins memory", offloaded, "RuntimeError: Cannot access accelerator device"
+)
+refused("tied weights, use_orig_params=True", lambda: tied(use_orig_params=True), "size mismatch")
+refused(
+    "a CUDA device",
+    lambda: FSDP(net(), device_id=torch.device("cuda:0")),
+    "Torch not compiled with CUDA",
+)
+refused(
+    "HYBRID_SHARD without groups",
     lambda: FSDP(net(), sharding_strategy=ShardingStrategy.HYBRID_SHARD),
-    "ValueError",
+    "requires explicit specification of process group or device_mesh",
 )
 dist.destroy_process_group()

@@ -1,7 +1,13 @@
 """fully_shard in every mode, its state dicts and checkpoints. After common.py; 4 ranks."""
+# ruff: noqa: F821 - the names of common.py
+
+import copy
+from pathlib import Path
 
 import torch.distributed.checkpoint as dcp
-from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (
+    apply_activation_checkpointing,
+)
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
@@ -125,8 +131,10 @@ train(alone, sgd(alone), data.float())
 for param, reduce in ((torch.bfloat16, torch.float32), (torch.float16, None)):
     seen = []
     model = net(dtype=torch.float32)
-    model[2].register_forward_hook(lambda m, args, out: seen.append(out.dtype))
-    policy = MixedPrecisionPolicy(param_dtype=param, reduce_dtype=reduce, output_dtype=torch.float32)
+    model[2].register_forward_hook(lambda m, args, out, to=seen: to.append(out.dtype))
+    policy = MixedPrecisionPolicy(
+        param_dtype=param, reduce_dtype=reduce, output_dtype=torch.float32
+    )
     shard(model, mp_policy=policy)
     train(model, sgd(model), [x.float() for x in mine])
     check(f"MixedPrecisionPolicy {param}", states(model.state_dict(), alone.state_dict()))
@@ -189,7 +197,7 @@ pending = dcp.async_save(
     checkpoint_id="saved_async",
 )
 pending.result()
-check("files of this folder only", [(float(os.path.isfile("saved/.metadata")), 1.0)])
+check("files of this folder only", [(float(Path("saved/.metadata").is_file()), 1.0)])
 for name, build in BUILD.items():
     for folder in ("saved", "saved_async") if name == "fully_shard" else ("saved",):
         again = build(net(seed=51))
@@ -215,7 +223,10 @@ total = sum(p.numel() for p in net().parameters())
 held = torch.tensor(local)
 dist.all_reduce(held)
 check("the shards add up", [(held, total)])
-check("parameters are DTensors", [(float(all(isinstance(p, DTensor) for p in model.parameters())), 1.0)])
+check(
+    "parameters are DTensors",
+    [(float(all(isinstance(p, DTensor) for p in model.parameters())), 1.0)],
+)
 alone = net()
 train(alone, adam(alone), mine)
 check("control: not sharded, not synced", states(alone.state_dict(), reference.state_dict()))

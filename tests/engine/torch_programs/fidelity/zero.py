@@ -1,6 +1,9 @@
 """ZeroRedundancyOptimizer against the optimizer it shards, in one process. After common.py."""
+# ruff: noqa: F821 - the names of common.py
 
-from torch.distributed.optim import ZeroRedundancyOptimizer as ZeRO  # noqa: N817 - short
+import copy
+
+from torch.distributed.optim import ZeroRedundancyOptimizer as ZeRO
 from torch.nn.parallel import DistributedDataParallel as DDP  # noqa: N817
 
 OPTIMIZERS = {

@@ -1,0 +1,52 @@
+"""Rules for programs that average gradients by hand, and for calls that nobody waited for."""
+
+from collections.abc import Iterator
+
+from engine.diagnosis.observed import number, observed, text, whole
+from engine.diagnosis.replicas import replicas
+from engine.diagnosis.rule import Case, say
+from engine.events import Diagnosis
+from engine.facts import Args
+
+_SAME_RATIO = 0.01
+
+
+def reduced_wrongly(case: Case) -> Iterator[Diagnosis]:
+    """The program reduces gradients itself, and replicas end apart all the same."""
+    for replica in replicas(case):
+        reduced = replica.seen("reduced-by-hand")
+        if replica.wrapper is not None or not reduced or not replica.ends_apart:
+            continue
+        if len({o.rank for o in reduced}) < len(replica.group) or replica.num_sharded:
+            continue
+        early = [o for o in reduced if not whole(o, "is_late")]
+        first = (early or reduced)[0]
+        args: Args = {"line": replica.line, "reduce_line": first.line, "op": text(first, "op")}
+        if not replica.has_own_gradients:
+            if not replica.begins_apart:
+                continue
+            code = "averaged-unequal-replicas"
+        elif not early:
+            code = "gradients-reduced-late"
+        else:
+            code = "reduced-on-one-rank" if args["op"] == "reduce" else "reduced-unequal"
+        yield say(code, args, line=first.line)
+        return
+
+
+def reduced_twice(case: Case) -> Iterator[Diagnosis]:
+    """DDP has averaged, the program sums once more: gradients are as many times too large."""
+    for seen in observed(case, "reduced-twice"):
+        ratio, size = number(seen, "ratio"), whole(seen, "size")
+        if ratio is None or size is None or size < 2:
+            continue
+        if abs(ratio - size) <= _SAME_RATIO * size:
+            yield say("reduced-twice", {"line": seen.line, "ratio": size}, line=seen.line)
+            return
+
+
+def never_waited(case: Case) -> Iterator[Diagnosis]:
+    """A call with async_op=True whose Work the program dropped."""
+    for seen in observed(case, "never-waited")[:1]:
+        args: Args = {"line": seen.line, "op": text(seen, "op")}
+        yield say("never-waited", args, line=seen.line, rank=seen.rank)
