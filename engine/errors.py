@@ -9,6 +9,8 @@ EngineError
 A learner's failing program is none of these: it is an ordinary `Outcome`.
 """
 
+from collections.abc import Mapping
+
 
 class EngineError(Exception):
     """Something that is not the learner's fault went wrong."""
@@ -24,7 +26,13 @@ class SandboxUnavailable(EngineError):
 
 
 class DeviceUnavailable(EngineError):
-    """The requested device cannot run this program here."""
+    """The requested device cannot run this program here: a code of the diagnosis says why."""
+
+    def __init__(self, message: str, *, code: str, args: Mapping[str, int]) -> None:
+        super().__init__(message)
+        self.code = code
+        self.said = dict(args)
+        """Arguments of the code's sentence."""
 
 
 class EngineCrashed(EngineError):

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from engine.collective_messages import COLLECTIVES
 from engine.communication_messages import COMMUNICATION
+from engine.cpu_messages import ON_CPU
 from engine.facts import Args
 from engine.mistakes import MISTAKES
 from engine.sharded_messages import SHARDED
@@ -45,6 +46,10 @@ NOTES: Mapping[str, str] = MappingProxyType(
             'The backend "{backend}" was replaced by "gloo": nccl needs one GPU per rank, and '
             "these ranks run on CPU."
         ),
+        "auto-took-cpu": (
+            "These ranks run on CPU. On GPUs each rank needs one of its own: {ranks} ranks were "
+            "asked for, and the number of GPUs that this machine has for runs is {gpus}."
+        ),
         "output-truncated": (
             "Rank {rank} printed more than {limit_kib} KiB; the rest of its output is not shown."
         ),
@@ -67,6 +72,7 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
         **TRAINING,
         **COMMUNICATION,
         **SHARDED,
+        **ON_CPU,
         "syntax-error": "Line {line} is not valid Python: {detail}.",
         "exception": "Rank {rank} raised {type} on line {line}: {detail}",
         "exception-outside": "Rank {rank} raised {type}: {detail}",
@@ -127,6 +133,20 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
             "the simulation, or run the program on real ranks."
         ),
         **MISTAKES,
+        "cuda-no-gpu": (
+            "The program was to run on the device cuda, and this machine has no GPU for runs "
+            "(ranks: {ranks}, GPUs: {gpus}). Choose the device auto or cpu."
+        ),
+        "cuda-too-few-gpus": (
+            "On the device cuda each rank needs a GPU of its own, and this machine has too few "
+            "for runs (ranks: {ranks}, GPUs: {gpus}). Choose fewer ranks, or the device auto or "
+            "cpu."
+        ),
+        "cuda-not-built": (
+            "The program was to run on the device cuda, and the PyTorch that is installed here "
+            "was built without CUDA (ranks: {ranks}, GPUs of the machine: {gpus}). Choose the "
+            "device auto or cpu, or have a PyTorch with CUDA installed."
+        ),
         "engine-failure": "The engine failed; this is not your program's fault. Run it again.",
     }
 )

@@ -87,6 +87,12 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "Rank {rank} made {num_steps} optimizer steps on line {line} and rank {other_rank} "
             "made {other_steps}, so their weights differ. Every rank must make the same steps."
         ),
+        "steps-on-some-ranks": (
+            "The optimizer made on line {line} made {num_steps} steps on {who} and {other_steps} "
+            "on rank {rank}, so only a part of the ranks was updated and the weights no longer fit "
+            "together. Every rank must call step(): with replicated or sharded parameters each "
+            "rank updates its own."
+        ),
         "gradients-differ": (
             "At step {step} on line {line}, ranks step on different gradients: their norm is "
             "{norm} on rank {first_rank} and {other_norm} on rank {rank}. Something changed them "
@@ -184,6 +190,28 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "itself is not changed in place; a new layer is returned. Assign the return value, or "
             "convert the module around it: model = "
             "nn.SyncBatchNorm.convert_sync_batchnorm(model)."
+        ),
+        "syncbn-alone": (
+            "The SyncBatchNorm layer {layer} (line {line}) has a process_group of one rank, so it "
+            "synchronises nothing and normalises with its own rank's statistics, while the model "
+            "is trained on {num} ranks. Leave process_group out, or make groups of several ranks."
+        ),
+        "trained-in-evaluation": (
+            "Line {line} goes on training in evaluation mode: after earlier steps in training mode "
+            "model.eval() was called, and model.train() was not called again. In evaluation mode "
+            "{layers} behave differently: batch norm neither uses nor updates batch statistics "
+            "(and synchronises none), dropout is off. Call model.train() after each validation."
+        ),
+        "nothing-loaded": (
+            "load_state_dict on line {line} loaded nothing: with strict=False, keys that do not "
+            "match are skipped, and none of them matches (given {key}, looked for {own_key}). A "
+            "state_dict of a DistributedDataParallel wrapper has the prefix module.: load it into "
+            "the wrapper, save model.module.state_dict(), or remove the prefix."
+        ),
+        "outputs-aliased": (
+            "On line {line} the list of outputs for {op} has the same tensor {num} times (as "
+            "[tensor] * {num} makes it), so all entries end with what the last rank sent. Make one "
+            "tensor for each rank: [torch.empty_like(x) for _ in range(world_size)]."
         ),
         "set-epoch-missing": (
             "The DistributedSampler that line {line} iterates shuffles with epoch {epoch} again: "

@@ -1,6 +1,6 @@
 """One learner process: locks itself in, waits for its program, runs it as `__main__`, ends.
 
-May import sandbox, program, events, wire, tracers, torch_cpu, simulate and torch. It is forked from the warm
+May import sandbox, program, events, wire, tracers, torch_cpu, simulate, torch. Forked from the warm
 zygote, so everything up to the program's first line is already done when the program arrives.
 """
 
@@ -29,6 +29,7 @@ import torch
 from torch._C._distributed_c10d import TCPStore
 
 from engine import simulate, torch_cpu, tracers
+from engine.devices import RunsOn, visible_devices
 from engine.failure import describe, exit_code, show
 from engine.program import Program
 from engine.reports import BegunReport, FailureReport, FinishedReport, Report
@@ -77,9 +78,9 @@ class Warmed:
     traced: tracers.Prepared
 
 
-def warm_up() -> Warmed:
-    """Adapt torch for CPU ranks and intercept collectives; starts no thread."""
-    return Warmed(adaptations=torch_cpu.prepare(), traced=tracers.prepare())
+def warm_up(runs_on: RunsOn) -> Warmed:
+    """Adapt torch for ranks on CPU and intercept collectives; starts no thread."""
+    return Warmed(adaptations=torch_cpu.prepare(runs_on), traced=tracers.prepare())
 
 
 def rank_main(warmed: Warmed, start: RankStart) -> NoReturn:
@@ -101,7 +102,7 @@ def rank_main(warmed: Warmed, start: RankStart) -> NoReturn:
     code = 1
     try:
         _prepare_process(start, program)
-        code = _run(program, warmed)
+        code = _run(program, warmed, "cuda" if start.gpus else "cpu")
     except BaseException:  # noqa: BLE001 - the program may have replaced anything that we call
         code = 1
     finally:
@@ -175,6 +176,8 @@ def _prepare_process(start: RankStart, program: Program) -> None:
         MASTER_ADDR="127.0.0.1",
         MASTER_PORT=str(start.port),
         GLOO_SOCKET_IFNAME="lo",
+        NCCL_SOCKET_IFNAME="lo",
+        CUDA_VISIBLE_DEVICES=visible_devices(start.gpus, is_walled=start.lock is not None),
         OMP_NUM_THREADS="1",
         MKL_NUM_THREADS="1",
         TORCH_CPP_LOG_LEVEL="ERROR",
@@ -202,7 +205,7 @@ def _text_stream(descriptor: int, errors: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(buffered, encoding="utf-8", errors=errors, line_buffering=True)
 
 
-def _run(program: Program, warmed: Warmed) -> int:
+def _run(program: Program, warmed: Warmed, runs_on: RunsOn) -> int:
     """Execute the program as `__main__`; returns its exit code."""
     filename = str(Path.cwd() / program.name)
     pipe = _TracePipe()
@@ -210,41 +213,44 @@ def _run(program: Program, warmed: Warmed) -> int:
         pipe.report,
         filename,
         warmed.traced,
-        device="simulated" if program.simulated_ranks else "cpu",
+        device="simulated" if program.simulated_ranks else runs_on,
         detail=program.detail,
     )
     adapted = warmed.adaptations.begin(pipe.report, traced.line)
     program = dataclasses.replace(program, source=program.source.removeprefix("\ufeff"))
     main = _make_main(program, filename)
-    simulation = None
-    if program.simulated_ranks:
-        simulation = simulate.begin(program.simulated_ranks, pipe.report, filename, traced.line)
+    num_ranks = program.simulated_ranks
+    simulation = num_ranks and simulate.begin(num_ranks, pipe.report, filename, traced.line)
     pipe.report(BegunReport(at_ns=time.monotonic_ns()))
     gc.enable()
-    code = 0
-    try:
-        code_object = compile(program.source, filename, "exec", dont_inherit=True)
-        exec(code_object, main.__dict__)  # noqa: S102 - that is what a rank is for
-        _end_trace(traced)
-        pipe.report(FinishedReport(at_ns=time.monotonic_ns()))
-    except SystemExit as error:
-        _end_trace(traced)
-        pipe.report(FinishedReport(at_ns=time.monotonic_ns()))
-        code = exit_code(error)
-    except BaseException as error:  # noqa: BLE001 - whatever a program raises is an outcome
-        code = 1
-        _end_trace(traced)
-        pipe.report(FailureReport(at_ns=time.monotonic_ns(), failure=describe(error, filename)))
-        show(error, filename)
-    if code == 0 and simulation is not None and simulation.refusal is not None:
-        code = 1  # the program has caught what it was told
-        refused = describe(simulation.refusal, filename)
-        failure = dataclasses.replace(refused, line=simulation.refusal.line)
-        pipe.report(FailureReport(at_ns=time.monotonic_ns(), failure=failure))
+    code = _execute(program, main, traced, pipe)
+    code = code or int(bool(simulation and simulation.has_failed()))
     code = _tear_down() or code
     # Destroying groups or __main__ may join threads that want the GIL: a false hang at exit.
     _keep(adapted, main, simulation)
     return code
+
+
+def _execute(
+    program: Program, main: types.ModuleType, traced: tracers.Tracers, pipe: _TracePipe
+) -> int:
+    """Run the program's own code and report how it ended; returns its exit code."""
+    filename = str(main.__file__)
+    try:
+        try:
+            code_object = compile(program.source, filename, "exec", dont_inherit=True)
+            exec(code_object, main.__dict__)  # noqa: S102 - that is what a rank is for
+        finally:
+            _end_trace(traced)
+    except SystemExit as error:
+        pipe.report(FinishedReport(at_ns=time.monotonic_ns()))
+        return exit_code(error)
+    except BaseException as error:  # noqa: BLE001 - whatever a program raises is an outcome
+        pipe.report(FailureReport(at_ns=time.monotonic_ns(), failure=describe(error, filename)))
+        show(simulate.shortened(error, filename), filename)
+        return 1
+    pipe.report(FinishedReport(at_ns=time.monotonic_ns()))
+    return 0
 
 
 def _end_trace(traced: tracers.Tracers) -> None:

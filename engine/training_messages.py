@@ -147,6 +147,12 @@ TRAINING: Mapping[str, str] = MappingProxyType(
             "parameters must have one dtype. Convert the model to one dtype, or leave that option "
             "out. (PyTorch: {detail})"
         ),
+        "zero-overlap-on-gloo": (
+            "Line {line} (`{call}`), rank {rank}: PyTorch runs a ZeroRedundancyOptimizer inside of "
+            "DDP's communication hook on nccl only, and these ranks use gloo. Leave "
+            "`overlap_with_ddp` and `hook_with_zero_step` out, and call `optimizer.step()` after "
+            "the backward. (PyTorch: {detail})"
+        ),
         "zero-overlap-setup": (
             "Line {line} (`{call}`), rank {rank}: with `overlap_with_ddp=True` the step happens "
             "inside DDP's communication hook: register `hook_with_zero_step` on the DDP model, and "

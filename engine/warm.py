@@ -48,6 +48,13 @@ def rehearse() -> None:
     sys.excepthook = sys.__excepthook__  # init_process_group has put its own there, for rank 0
 
 
+def rehearse_forward() -> None:
+    """Have torch look at this machine's processor; touches no GPU, as any backward would."""
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        _model()(torch.zeros(8, 16))
+
+
 def _model() -> nn.Sequential:
     return nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 4))
 

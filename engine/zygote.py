@@ -1,7 +1,11 @@
 """The warm parent: imports torch once, stays single-threaded, forks supervisors on demand.
 
 May import everything of the engine but executor. Started by the executor as a process of its own
-with one socket; each byte `p` parks one sandbox, whose connection goes back over the socket.
+with one socket; each request parks one sandbox, whose connection goes back over the socket.
+
+Ranks on GPUs have a parent of their own. What has initialised CUDA cannot fork users of it, and
+torch does so in a first backward: autograd counts the GPUs then, remembers the number and starts
+a thread for each. So this parent only imports, and that of CPU ranks, which rehearses, sees no GPU.
 """
 
 import array
@@ -13,8 +17,10 @@ import os
 import signal
 import socket
 import sys
+from pathlib import Path
 from typing import NoReturn
 
+from engine.devices import REQUEST_BYTES, RunsOn, decode_gpus
 from engine.sandbox import linux
 from engine.sandbox.lock import Lock
 from engine.sandbox.root import plan_root
@@ -29,37 +35,55 @@ def main() -> NoReturn:
     control = socket.socket(fileno=int(sys.argv[1]))
     allow_unsandboxed = sys.argv[2] == "allow-unsandboxed"
     num_parked_ranks = int(sys.argv[3])
+    runs_on: RunsOn = "cuda" if sys.argv[4] == "cuda" else "cpu"
     linux.take_image_name()
     found = probe()
     if found.tier == "open" and not allow_unsandboxed:
-        _hello(control, found)
+        _hello(control, found, is_cuda_built=False)
         sys.exit(0)
-    plan = _warm(found, num_parked_ranks)
-    _hello(control, found)
+    plan = _warm(found, num_parked_ranks, runs_on)
+    _hello(control, found, is_cuda_built=_is_cuda_built())
     _serve(control, plan)
     sys.exit(0)
 
 
-def _hello(control: socket.socket, found: Probe) -> None:
-    hello = {"tier": found.tier, "reason": found.reason, "remedy": found.remedy}
+def _is_cuda_built() -> bool:
+    import torch
+
+    return torch.version.cuda is not None  # asks no driver, unlike is_available
+
+
+def _hello(control: socket.socket, found: Probe, *, is_cuda_built: bool) -> None:
+    hello = {
+        "tier": found.tier,
+        "reason": found.reason,
+        "remedy": found.remedy,
+        "is_cuda_built": is_cuda_built,
+    }
     with contextlib.suppress(ConnectionError):  # the executor stopped while this one warmed up
         control.sendall(json.dumps(hello).encode() + b"\n")
 
 
-def _warm(found: Probe, num_parked_ranks: int) -> ParkPlan:
+def _warm(found: Probe, num_parked_ranks: int, runs_on: RunsOn) -> ParkPlan:
     """Import and rehearse whatever a rank would otherwise do on its own time."""
     from engine import rank, wire
-    from engine.warm import rehearse
+    from engine.warm import rehearse, rehearse_forward
 
-    warmed = rank.warm_up()
-    rehearse()
+    warmed = rank.warm_up(runs_on)
+    if runs_on == "cpu":
+        rehearse()
+    else:
+        rehearse_forward()
     wire.prepare()
     threads = len(os.listdir("/proc/self/task"))
     assert threads == 1, f"the zygote has {threads} threads: a fork of it could hang"
+    if runs_on == "cuda":
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+        assert "libcuda.so" not in maps, "the zygote has initialised CUDA: no fork of it could"
     gc.collect()
     gc.freeze()
     return ParkPlan(
-        lock=_make_lock() if found.tier != "open" else None,
+        lock=_make_lock(runs_on) if found.tier != "open" else None,
         tier=found.tier,
         num_parked_ranks=num_parked_ranks,
         rank_main=functools.partial(rank.rank_main, warmed),
@@ -67,7 +91,7 @@ def _warm(found: Probe, num_parked_ranks: int) -> ParkPlan:
     )
 
 
-def _make_lock() -> Lock:
+def _make_lock(runs_on: RunsOn) -> Lock:
     from engine.program import Limits
 
     machine = machine_of(os.uname().machine)
@@ -75,7 +99,7 @@ def _make_lock() -> Lock:
     limits = Limits()
     return Lock(
         plan=plan_root(scratch_bytes=limits.scratch_bytes, scratch_inodes=limits.scratch_inodes),
-        seccomp_filter=build_filter(machine),
+        seccomp_filter=build_filter(machine, for_gpus=runs_on == "cuda"),
         changes_user=os.geteuid() == 0,
     )
 
@@ -87,15 +111,14 @@ def _serve(control: socket.socket, plan: ParkPlan) -> None:
 
 
 def _serve_requests(control: socket.socket, plan: ParkPlan) -> None:
-    while requests := control.recv(64):
-        for _ in requests:
-            ours, theirs = socket.socketpair()
-            if os.fork() == 0:
-                _become_supervisor(control, ours, theirs, plan)
-            theirs.close()
-            descriptors = array.array("i", [ours.fileno()])
-            control.sendmsg([b"s"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
-            ours.close()
+    while len(request := control.recv(REQUEST_BYTES, socket.MSG_WAITALL)) == REQUEST_BYTES:
+        ours, theirs = socket.socketpair()
+        if os.fork() == 0:
+            _become_supervisor(control, ours, theirs, plan.reaching(decode_gpus(request)))
+        theirs.close()
+        descriptors = array.array("i", [ours.fileno()])
+        control.sendmsg([b"s"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
+        ours.close()
 
 
 def _become_supervisor(

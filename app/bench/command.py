@@ -9,9 +9,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from app.bench.simulate import NUM_LAYERS, SimulateResult, measure_simulate
 from app.bench.start import StartResult, measure_start
-from app.bench.trace import measure_trace
+from app.bench.trace import TraceSize, measure_trace
 from engine.errors import EngineError
+from engine.program import MAX_RANKS, MAX_SIMULATED_RANKS
 
 bench_app = typer.Typer(help="Measure this installation.", no_args_is_help=True)
 
@@ -31,12 +33,7 @@ def start(
 ) -> None:
     """Start ranks from a parked slot, against torchrun on the same program."""
     console = Console(stderr=True)
-    try:
-        counts = [int(part) for part in ranks.split(",")]
-    except ValueError:
-        raise typer.BadParameter("write numbers with commas, like 1,2,4") from None
-    if not all(1 <= count <= 8 for count in counts):
-        raise typer.BadParameter("each number of ranks must be from 1 to 8")
+    counts = _rank_counts(ranks, MAX_RANKS)
     try:
         with console.status("warming up") as status:
             results = asyncio.run(measure_start(counts, repeats, status.update))
@@ -51,15 +48,19 @@ def start(
 
 @bench_app.command()
 def trace(
-    steps: Annotated[int, typer.Option(min=1, help="Steps per run.")] = 10,
+    steps: Annotated[int, typer.Option(min=1, help="Steps per run.")] = 5,
     repeats: Annotated[int, typer.Option(min=1, help="Runs on either side.")] = 5,
+    width: Annotated[int, typer.Option(min=64, max=1024, help="Width of the transformer.")] = 512,
     as_json: _AsJson = False,
 ) -> None:
     """Trace a 4-rank FSDP2 step at the default level, against the same step untraced."""
     console = Console(stderr=True)
+    if width % 64:
+        raise typer.BadParameter("the width must be a multiple of 64")
+    size = TraceSize(num_steps=steps, width=width)
     try:
         with console.status("warming up") as status:
-            result = asyncio.run(measure_trace(steps, repeats, status.update))
+            result = asyncio.run(measure_trace(size, repeats, status.update))
     except EngineError as error:
         console.print(str(error))
         raise typer.Exit(3) from None
@@ -77,7 +78,52 @@ def trace(
         typer.echo(json.dumps(dataclasses.asdict(result)))
 
 
-def _without_ranks(result: StartResult) -> dict[str, float]:
+@bench_app.command()
+def simulate(
+    ranks: Annotated[str, typer.Option(help="Numbers of ranks, with commas.")] = "1024,4096",
+    layers: Annotated[
+        int, typer.Option(min=1, help="Layers of the transformer; 18 make 1 B parameters.")
+    ] = NUM_LAYERS,
+    repeats: Annotated[int, typer.Option(min=1, help="Simulations per number of ranks.")] = 3,
+    as_json: _AsJson = False,
+) -> None:
+    """Simulate a step of a 1 B-parameter transformer under fully_shard, with AdamW."""
+    console = Console(stderr=True)
+    counts = _rank_counts(ranks, MAX_SIMULATED_RANKS)
+    try:
+        with console.status("warming up") as status:
+            results = asyncio.run(measure_simulate(counts, layers, repeats, status.update))
+    except EngineError as error:
+        console.print(str(error))
+        raise typer.Exit(3) from None
+    table = Table(title="One step of one simulated rank (medians)")
+    for heading in ("ranks", "parameters", "seconds", "CPU seconds", "MiB of the process"):
+        table.add_column(heading, justify="right")
+    for r in results:
+        table.add_row(
+            str(r.ranks),
+            f"{r.num_parameters:,}",
+            f"{r.seconds:.2f}",
+            f"{r.cpu_seconds:.2f}",
+            f"{r.process_mib:.1f}",
+        )
+    Console().print(table)
+    if as_json:
+        typer.echo(json.dumps({"ranks": {str(r.ranks): _without_ranks(r) for r in results}}))
+
+
+def _rank_counts(text: str, most: int) -> list[int]:
+    """Numbers of ranks written with commas. Raises: typer.BadParameter."""
+    try:
+        counts = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter("write numbers with commas, like 1,2,4") from None
+    if not all(1 <= count <= most for count in counts):
+        raise typer.BadParameter(f"each number of ranks must be from 1 to {most}")
+    return counts
+
+
+def _without_ranks(result: StartResult | SimulateResult) -> dict[str, float]:
     return {k: v for k, v in dataclasses.asdict(result).items() if k != "ranks"}
 
 

@@ -13,11 +13,23 @@ from pathlib import Path
 from app.bench.running import finished
 from engine.errors import EngineCrashed
 from engine.executor.local import LocalExecutor
-from engine.program import Detail, Limits, Program
+from engine.program import MIB, Detail, Limits, Program
 
 PROGRAM = Path(__file__).parent / "programs" / "trace.py"
 NUM_RANKS = 4
+LIMITS = Limits(wall_s=120, cpu_s=240, memory_bytes=3072 * MIB)
 _STEP = re.compile(r"step_ms ([\d.]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceSize:
+    """What is trained: steps per run, and width of a 6-block transformer (512: 19 M parameters).
+
+    A step's ops are as many at every width, so the narrower the model the dearer the tracing.
+    """
+
+    num_steps: int
+    width: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,18 +43,18 @@ class TraceResult:
     events_per_step: float
 
 
-async def measure_trace(num_steps: int, repeats: int, tell: Callable[[str], None]) -> TraceResult:
+async def measure_trace(size: TraceSize, repeats: int, tell: Callable[[str], None]) -> TraceResult:
     """Measure a 4-rank FSDP2 step. Raises: EngineCrashed when a run fails."""
     executor = LocalExecutor(slots=1, num_parked=1, allow_unsandboxed=False)
     await executor.start()
     steps_ms: dict[Detail, list[float]] = {"off": [], "summary": []}
     num_events = 0
     try:
-        await _step(executor, num_steps, "summary", "warm-up")
+        await _step(executor, size, "summary", "warm-up")
         for number in range(repeats):
             for detail in steps_ms:
                 tell(f"run {number + 1} of {repeats}, tracing {detail}")
-                step_ms, num_events = await _step(executor, num_steps, detail, f"{detail}-{number}")
+                step_ms, num_events = await _step(executor, size, detail, f"{detail}-{number}")
                 steps_ms[detail].append(step_ms)
     finally:
         await executor.close()
@@ -51,19 +63,18 @@ async def measure_trace(num_steps: int, repeats: int, tell: Callable[[str], None
         overhead_ratio=round(traced / untraced, 3),
         untraced_step_ms=round(untraced, 1),
         traced_step_ms=round(traced, 1),
-        events_per_step=round(num_events / num_steps, 1),
+        events_per_step=round(num_events / size.num_steps, 1),
     )
 
 
 async def _step(
-    executor: LocalExecutor, num_steps: int, detail: Detail, name: str
+    executor: LocalExecutor, size: TraceSize, detail: Detail, name: str
 ) -> tuple[float, int]:
     """Milliseconds of one step on the slowest rank, and events of the whole run."""
     source = PROGRAM.read_text(encoding="utf-8")
-    source = source.replace("NUM_STEPS = 10", f"NUM_STEPS = {num_steps}", 1)
-    program = Program(
-        source=source, world_size=NUM_RANKS, detail=detail, limits=Limits(wall_s=120, cpu_s=240)
-    )
+    numbers = f"NUM_STEPS, WIDTH = {size.num_steps}, {size.width}"
+    source = source.replace("NUM_STEPS, WIDTH = 5, 512", numbers, 1)
+    program = Program(source=source, world_size=NUM_RANKS, detail=detail, limits=LIMITS)
     done = await finished(executor, program, f"trace-{name}")
     times = [float(value) for value in _STEP.findall(done.text)]
     if len(times) != NUM_RANKS:

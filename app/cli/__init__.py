@@ -19,6 +19,7 @@ app = typer.Typer(
 lessons_app = typer.Typer(help="Work on lesson files.", no_args_is_help=True)
 app.add_typer(lessons_app, name="lessons")
 
+DETAIL_HELP = "What is traced: nothing, memory at boundaries and peaks, or every allocation."
 UNSANDBOXED_HELP = "Run programs without isolation where this machine offers none. Dangerous."
 
 
@@ -27,7 +28,8 @@ def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A torchrun program.")],
     ranks: Annotated[int, typer.Option(help="Number of ranks.")] = 1,
     device: Annotated[
-        Literal["auto", "cpu", "cuda"], typer.Option(help="What the ranks run on.")
+        Literal["auto", "cpu", "cuda"],
+        typer.Option(help="What the ranks run on; cuda needs a GPU for each rank."),
     ] = "auto",
     timeout: Annotated[
         float | None, typer.Option(metavar="S", help="Wall-clock limit in seconds.")
@@ -41,6 +43,9 @@ def run(
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the events to FILE as well.")
     ] = None,
+    detail: Annotated[Literal["off", "summary", "allocations"], typer.Option(help=DETAIL_HELP)] = (
+        "summary"
+    ),
     allow_unsandboxed: Annotated[
         bool, typer.Option("--allow-unsandboxed", help=UNSANDBOXED_HELP)
     ] = False,
@@ -59,6 +64,7 @@ def run(
         memory_mib=memory,
         as_json=as_json,
         trace=trace,
+        detail=detail,
         allow_unsandboxed=allow_unsandboxed,
     )
     raise typer.Exit(carry_out(request))

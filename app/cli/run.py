@@ -16,7 +16,8 @@ from engine.errors import DeviceUnavailable, EngineCrashed, EngineError, Sandbox
 from engine.events import Diagnosis, Event, Outcome
 from engine.executor import Queued, RunRef
 from engine.executor.local import LocalExecutor
-from engine.program import MAX_SOURCE_BYTES, MIB, Limits, Program
+from engine.facts import Args
+from engine.program import MAX_SOURCE_BYTES, MIB, Detail, Limits, Program
 from engine.wire import encode
 
 OK, PROGRAM_FAILED, BAD_ARGUMENTS, ENGINE_FAILED = 0, 1, 2, 3
@@ -40,6 +41,7 @@ class Request:
     trace: Path | None
     allow_unsandboxed: bool
     simulated_ranks: int | None = None
+    detail: Detail = "summary"
     """Set by `academy simulate`: one process stands for so many ranks."""
 
     @property
@@ -99,6 +101,7 @@ def read_program(request: Request) -> Program:
             name=request.file.name,
             limits=_limits(request),
             simulated_ranks=request.simulated_ranks,
+            detail=request.detail,
         )
     except BadArguments:
         raise
@@ -185,7 +188,9 @@ async def _events(executor: LocalExecutor, program: Program) -> AsyncIterator[Ev
                 yield item
             if isinstance(item, Outcome):
                 return
-    except (SandboxUnavailable, DeviceUnavailable, EngineCrashed) as error:
+    except DeviceUnavailable as error:
+        yield _outcome("engine_failure", str(error), error.code, error.said)
+    except (SandboxUnavailable, EngineCrashed) as error:
         yield _outcome("engine_failure", str(error))
     except (EngineError, StopAsyncIteration, TimeoutError) as error:
         yield _outcome("engine_failure", f"The engine failed: {type(error).__name__}.")
@@ -214,10 +219,14 @@ async def _cancel_on(stop: asyncio.Event, executor: LocalExecutor, ref: RunRef) 
     await executor.cancel(ref)
 
 
-def _outcome(status: Literal["cancelled", "engine_failure"], message: str) -> Outcome:
-    diagnosis = Diagnosis(
-        code="engine-failure", message=message, line=None, rank=None, args={"detail": message}
-    )
+def _outcome(
+    status: Literal["cancelled", "engine_failure"],
+    message: str,
+    code: str = "engine-failure",
+    args: Args | None = None,
+) -> Outcome:
+    shown = {"detail": message} if args is None else args
+    diagnosis = Diagnosis(code=code, message=message, line=None, rank=None, args=shown)
     return Outcome(
         rank=-1,
         seq=0,

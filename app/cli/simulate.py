@@ -108,8 +108,8 @@ def print_summary(summary: RankSummary, out: TextIO) -> None:
     """Print memory and traffic, labelled as simulated."""
     console = Console(file=out, markup=False, highlight=False)
     ranks = f"{summary.num_ranks} simulated rank{'s' if summary.num_ranks > 1 else ''}"
-    memory = Table(title=f"Memory of one of {ranks}, in bytes")
-    memory.add_column("simulated")
+    console.print(f"Memory of one of {ranks}, in bytes:")
+    memory = Table("simulated")
     memory.add_column("after the step", justify="right")
     memory.add_column("at the peak", justify="right")
     for category in get_args(Category):
@@ -118,10 +118,10 @@ def print_summary(summary: RankSummary, out: TextIO) -> None:
     memory.add_row("total", _bytes(summary.steady, "total"), _bytes(summary.peak, "total"))
     console.print(memory)
     what = "per step" if summary.is_per_step else "in all"
-    traffic = Table(title=f"Collectives of one of {ranks}, {what}")
-    for heading, justify in (("simulated", "left"), ("calls", "right"), ("elements", "right")):
-        traffic.add_column(heading, justify="left" if justify == "left" else "right")
-    traffic.add_column("bytes", justify="right")
+    console.print(f"Collectives of one of {ranks}, {what}:")
+    traffic = Table("simulated")
+    for heading in ("calls", "elements", "bytes"):
+        traffic.add_column(heading, justify="right")
     for row in summary.traffic:
         traffic.add_row(row.op, f"{row.num_calls}", f"{row.num_elements:,}", f"{row.num_bytes:,}")
     console.print(traffic)

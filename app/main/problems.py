@@ -6,13 +6,14 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from app.i18n import Translations
+from app.i18n import Translations, render_code
 from app.lessons import NotFound
 from app.routes.site import BadCellForm
 from app.routes.views import engine_problem_text
 from app.runs import QueueFull, RunNotFound, TooManyRuns
 from app.store import DraftConflict, StoreError
 from engine.errors import DeviceUnavailable, EngineCrashed, EngineError, SandboxUnavailable
+from engine.messages import DIAGNOSES
 
 
 class CrossSite(Exception):
@@ -75,7 +76,7 @@ def _explain_ours(error: Exception, translations: Translations) -> tuple[int, st
         case QueueFull():
             return 503, _("Very many runs are waiting. Try again in a minute.")
         case DeviceUnavailable():
-            return 422, _("This site has no GPU for runs. Choose the device auto or cpu.")
+            return 422, render_code(translations, DIAGNOSES[error.code], error.said)
         case SandboxUnavailable() | EngineCrashed():
             return 503, engine_problem_text(error, translations)
         case EngineError() | StoreError():

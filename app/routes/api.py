@@ -12,7 +12,7 @@ from app.routes.site import ApiOwnerOf, SiteOf
 from app.routes.stream import SEND_DEADLINE_S, position_of
 from app.runs import NewRun, Snapshot
 from engine.events import Status
-from engine.program import MAX_RANKS, MAX_SIMULATED_RANKS, MAX_SOURCE_BYTES, Program
+from engine.program import MAX_RANKS, MAX_SIMULATED_RANKS, MAX_SOURCE_BYTES, Detail, Program
 
 router = APIRouter(prefix="/api/runs", tags=["runs"])
 
@@ -29,9 +29,15 @@ class RunRequest(BaseModel):
     )
     ranks: int = Field(ge=1, le=MAX_RANKS, description="World size.", examples=[4])
     device: Literal["auto", "cpu", "cuda"] = Field(
-        default="auto", description="What the ranks run on; auto takes GPUs where there are any."
+        default="auto",
+        description="What the ranks run on: cuda needs a GPU for each rank, auto takes GPUs where "
+        "there are enough and CPU elsewhere.",
     )
 
+    detail: Detail = Field(
+        default="summary",
+        description="What is traced: nothing, memory at boundaries and peaks, or every allocation.",
+    )
     simulated_ranks: int | None = Field(
         default=None,
         ge=1,
@@ -50,11 +56,12 @@ class RunRequest(BaseModel):
             raise ValueError("must not contain a NUL character")
         return value
 
-
     @model_validator(mode="after")
     def _is_one_process(self) -> Self:
         if self.simulated_ranks is not None and self.ranks != 1:
             raise ValueError("ranks must be 1 with simulated_ranks")
+        if self.simulated_ranks is not None and self.device == "cuda":
+            raise ValueError("device must not be cuda with simulated_ranks")
         return self
 
 
@@ -108,8 +115,9 @@ async def start_run(site: SiteOf, owner: ApiOwnerOf, body: RunRequest) -> RunCre
     program = Program(
         source=body.source,
         world_size=body.ranks,
-        device=body.device,
+        device="cpu" if body.simulated_ranks is not None else body.device,
         simulated_ranks=body.simulated_ranks,
+        detail=body.detail,
     )
     return RunCreated(id=await site.runs.start(owner, NewRun(program=program)))
 

@@ -19,7 +19,7 @@ router = APIRouter(
     prefix="/{language}/lessons/{lesson_id}/cells/{cell_id}", include_in_schema=False
 )
 
-CUTS = frozenset({"output-truncated", "events-dropped", "unsandboxed"})
+CUTS = frozenset({"auto-took-cpu", "output-truncated", "events-dropped", "unsandboxed"})
 """Notes that say nothing of how the program was adapted."""
 
 

@@ -51,4 +51,5 @@ def program_of(draft: Draft, cell: Cell) -> Program:
     """A checked draft as a program."""
     assert draft.code is not None
     assert draft.ranks is not None
-    return Program(source=draft.code, world_size=draft.ranks, name=cell.program_name)
+    # The lessons' programs compute on CPU tensors, and their text speaks of ranks on CPU.
+    return Program(source=draft.code, world_size=draft.ranks, device="cpu", name=cell.program_name)

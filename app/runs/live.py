@@ -10,6 +10,7 @@ from typing import Literal
 from app.runs.requests import NewRun, Owner
 from app.store import RunRow
 from app.store.tables import now
+from engine.errors import DeviceUnavailable
 from engine.events import Collective, Diagnosis, Event, Outcome, Output, Started, Status
 from engine.messages import DIAGNOSES
 from engine.trace import Trace, fold
@@ -157,14 +158,16 @@ class LiveRun:
         num_outputs = sum(isinstance(event, Output) for event in events)
         return num_outputs, sum(isinstance(event, Collective) for event in events)
 
-    def failure(self, status: Status = "engine_failure") -> Outcome:
-        """An outcome for a run that the engine brought to no end of its own."""
+    def failure(
+        self, status: Status = "engine_failure", said: DeviceUnavailable | None = None
+    ) -> Outcome:
+        """An outcome for a run that the engine brought to no end of its own; `said` is why."""
         diagnosis = Diagnosis(
-            code="engine-failure",
-            message=DIAGNOSES["engine-failure"],
+            code=said.code if said else "engine-failure",
+            message=str(said) if said else DIAGNOSES["engine-failure"],
             line=None,
             rank=None,
-            args={},
+            args=said.said if said else {},
         )
         last = self.events[-1] if self.events else None
         return Outcome(

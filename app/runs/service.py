@@ -19,7 +19,7 @@ from app.runs.requests import (
 from app.runs.warmup import Warmup
 from app.store import EventWriter, RunRow, RunStore, StoreError
 from app.store.runs import EventRow, run_end
-from engine.errors import EngineCrashed, EngineError
+from engine.errors import DeviceUnavailable, EngineCrashed, EngineError
 from engine.events import Event, Outcome
 from engine.executor import Executor, Queued, RunRef, StreamItem
 from engine.program import Program
@@ -184,6 +184,8 @@ class RunService:
             if late is not None:
                 await self._hand_over(live, late)
             outcome = await self._consume(live)
+        except DeviceUnavailable as error:  # it was taken before anybody knew
+            outcome = live.failure(said=error)
         except (EngineError, StoreError, TimeoutError):
             _log.exception("run failed in the engine", extra={"run_id": live.row.id})
             await self._stop(live, CANCEL_DEADLINE_S)

@@ -1,8 +1,8 @@
-"""The rule for SyncBatchNorm layers that were made and never used."""
+"""Rules for SyncBatchNorm layers that synchronise nothing."""
 
 from collections.abc import Iterator
 
-from engine.diagnosis.observed import observed, text, whole
+from engine.diagnosis.observed import observed, ranks, text, whole
 from engine.diagnosis.rule import Case, say
 from engine.events import Diagnosis
 from engine.facts import Args
@@ -14,3 +14,12 @@ def conversion_unused(case: Case) -> Iterator[Diagnosis]:
         line = whole(seen, "convert_line")
         args: Args = {"line": line, "layer": text(seen, "layer")}
         yield say("conversion-unused", args, line=line)
+
+
+def alone_in_group(case: Case) -> Iterator[Diagnosis]:
+    """A layer's group has one rank, while the model around it is trained on several."""
+    groups = [ranks(case, o) for n in ("wrapped", "initial-shards") for o in observed(case, n)]
+    size = max((len(group) for group in groups), default=1)
+    for seen in observed(case, "alone-in-group")[:1] if size > 1 else ():
+        args: Args = {"line": seen.line, "layer": text(seen, "layer"), "num": size}
+        yield say("syncbn-alone", args, line=seen.line, rank=seen.rank)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from engine.diagnosis.observed import number, observed, text, whole
-from engine.diagnosis.replicas import replicas
+from engine.diagnosis.replica import replicas
 from engine.diagnosis.rule import Case, say
 from engine.events import Diagnosis
 from engine.facts import Args
@@ -50,3 +50,10 @@ def never_waited(case: Case) -> Iterator[Diagnosis]:
     for seen in observed(case, "never-waited")[:1]:
         args: Args = {"line": seen.line, "op": text(seen, "op")}
         yield say("never-waited", args, line=seen.line, rank=seen.rank)
+
+
+def outputs_aliased(case: Case) -> Iterator[Diagnosis]:
+    """Several ranks' values go into one tensor."""
+    for seen in observed(case, "aliased-outputs")[:1]:
+        args: Args = {"line": seen.line, "op": text(seen, "op"), "num": whole(seen, "num")}
+        yield say("outputs-aliased", args, line=seen.line)

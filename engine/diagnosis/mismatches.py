@@ -25,11 +25,11 @@ _ORDERLESS = ("all_reduce", "all_gather", "reduce_scatter")
 
 def brought_unlike(case: Case) -> Diagnosis | None:
     """The ranks' calls pair up but bring other sizes or dtypes, or name other roots."""
-    places = Places(case.program.source)
     for meeting in meetings(case):
         difference = meeting.difference
         if difference is None:
             continue
+        places = Places(case.program.source)
         if difference == "op" or not (meeting.is_one_site or _in_arms(places, meeting)):
             return _other_calls(case, places, meeting)
         if difference == "layer":
@@ -80,16 +80,19 @@ def _lines(case: Case, met: list[Meeting]) -> Diagnosis | None:
     for meeting in met:
         for rank, call in meeting.calls.items():
             lines[rank, *meeting.group_ranks].add(call.line)
-    places = Places(case.program.source)
+    places: Places | None = None
+    seen: set[tuple[int, int]] = set()
     for meeting in met:
         first, *rest = meeting.calls.values()
         for other in rest:
             one, two = first.line, other.line
-            if one is None or two is None or one == two:
+            if one is None or two is None or one == two or (one, two) in seen:
                 continue
             group = meeting.group_ranks
             if two not in lines[first.rank, *group] or one not in lines[other.rank, *group]:
                 continue
+            seen.add((one, two))
+            places = places or Places(case.program.source)
             if not places.apart(one, two):
                 return _say_order(meeting)
     return None

@@ -69,7 +69,7 @@ def differ(one: Digest, other: Digest) -> bool:
         return False
     if one.total is None or one.square is None or other.total is None or other.square is None:
         return False
-    scale = max(one.square, other.square)
+    scale = max(one.square, other.square, 0.0)
     return (
         abs(one.total - other.total) > _TOLERANCE * math.sqrt(scale)
         or abs(one.square - other.square) > _TOLERANCE * scale

@@ -83,7 +83,9 @@ class Meeting:
 
 def _is_layers_own(call: Collective) -> bool:
     """Whether the layer itself made the call: DDP's buckets carry whatever layer came last."""
-    return call.phase == "forward" and call.op in ("all_reduce", "all_gather", "reduce_scatter")
+    if call.op in ("all_gather", "reduce_scatter"):
+        return call.phase in ("forward", "backward")
+    return call.op == "all_reduce" and call.phase == "forward"
 
 
 def is_collective(call: Collective) -> bool:

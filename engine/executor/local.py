@@ -1,21 +1,24 @@
 """The executor on this machine: a queue in front of the zygote's slots.
 
-May import the seam, slots, wire, trace, diagnosis and the leaves.
+May import the seam and what is beside it, wire, diagnosis and the leaves.
 """
 
 import asyncio
 import dataclasses
 import logging
+import os
 from collections import deque
 from collections.abc import AsyncIterator
 
+from engine.devices import Gpus, find_gpus
 from engine.diagnosis import diagnose
-from engine.errors import DeviceUnavailable, EngineCrashed, SandboxUnavailable, WireError
-from engine.events import Event, Outcome, RankEnd
+from engine.errors import EngineCrashed, SandboxUnavailable, WireError
+from engine.events import Event, Outcome
 from engine.executor import Capacity, Health, Queued, RunRef, StreamItem
+from engine.executor.gpus import GpuPool, GpuSlots
+from engine.executor.runs import SubmittedRun, bare_outcome, submitted
 from engine.executor.slots import Hello, Slot, Zygote
 from engine.program import MAX_RANKS, Program
-from engine.trace import Trace
 from engine.wire import decode, encode_program
 
 _log = logging.getLogger(__name__)
@@ -25,44 +28,32 @@ _NUM_PARKED_RANKS = 4
 _MAX_RESTARTS_IN_A_ROW = 3
 
 
-class _Run:
-    """One submitted run and its items, in order."""
-
-    def __init__(self, program: Program, ref: RunRef) -> None:
-        self.program = program
-        self.ref = ref
-        self.items: asyncio.Queue[StreamItem] = asyncio.Queue()
-        self.trace = Trace()
-        self.is_cancelled = False
-        self.slot: Slot | None = None
-        self.has_ended = False
-        self.num_run_events = 0
-        """Events of the run itself so far: the next one's sequence number."""
-
-    def put(self, item: StreamItem) -> None:
-        self.items.put_nowait(item)
-        if not isinstance(item, Queued):
-            self.trace.add(item)
-            self.num_run_events += item.rank < 0
-
-
 class LocalExecutor:
-    """Runs at most `slots` programs at once, first come first served."""
+    """Runs at most `slots` programs at once, first come first served.
 
-    def __init__(self, *, slots: int, num_parked: int, allow_unsandboxed: bool) -> None:
+    gpus is what runs may use; None: what this machine has, found out at the start.
+    """
+
+    def __init__(
+        self, *, slots: int, num_parked: int, allow_unsandboxed: bool, gpus: Gpus | None = None
+    ) -> None:
         self._num_slots = slots
         self._num_parked = num_parked
         self._allow_unsandboxed = allow_unsandboxed
         self._zygote = self._make_zygote()
         self._hello: Hello | None = None
         self._failure: str | None = None
-        self._runs: dict[RunRef, _Run] = {}
-        self._waiting: deque[_Run] = deque()
+        self._runs: dict[RunRef, SubmittedRun] = {}
+        self._waiting: deque[SubmittedRun] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closing = False
         self._num_restarts = 0
         self._zygote_lock = asyncio.Lock()
+        self._gpus = gpus or Gpus()
+        self._finds_gpus = gpus is None
+        self._free_gpus = GpuPool(self._gpus.numbers)
+        self._gpu_slots = GpuSlots(allow_unsandboxed=allow_unsandboxed)
 
     def _make_zygote(self) -> Zygote:
         return Zygote(num_parked_ranks=_NUM_PARKED_RANKS, allow_unsandboxed=self._allow_unsandboxed)
@@ -71,18 +62,18 @@ class LocalExecutor:
     async def start(self) -> None:
         """Warm up. Raises: SandboxUnavailable, EngineCrashed."""
         async with self._zygote_lock:
-            await self._start_zygote()
+            hello = await self._start_zygote()
+        if self._finds_gpus:
+            numbers = find_gpus(os.environ)
+            self._gpus = Gpus(numbers=numbers, is_cuda_built=hello.is_cuda_built)
+            self._free_gpus = GpuPool(numbers)
 
     async def submit(self, program: Program, ref: RunRef) -> None:
         """Queue the program; idempotent on ref. Raises: DeviceUnavailable, SandboxUnavailable."""
         if ref in self._runs:
             return
-        if program.device == "cuda":
-            raise DeviceUnavailable(
-                "device cuda needs one GPU per rank, and this machine offers none to runs"
-            )
+        run = submitted(program, ref, self._gpus)
         self._refuse_if_open()
-        run = _Run(program, ref)
         self._runs[ref] = run
         self._waiting.append(run)
         self._dispatch()
@@ -105,7 +96,7 @@ class LocalExecutor:
         run.is_cancelled = True
         if run in self._waiting:
             self._waiting.remove(run)
-            self._end(run, _bare_outcome(run, "cancelled"))
+            self._end(run, bare_outcome(run, "cancelled"))
             self._tell_positions()
         elif run.slot is not None:
             run.slot.writer.write(b"c")
@@ -147,6 +138,7 @@ class LocalExecutor:
             task.cancel()
         await asyncio.gather(*self._running, *self._tasks, return_exceptions=True)
         await self._zygote.close()
+        await self._gpu_slots.close()
 
     # -------------------------------------------------------------- the zygote
     def _refuse_if_open(self) -> None:
@@ -154,9 +146,9 @@ class LocalExecutor:
         if hello and hello.tier == "open" and not self._allow_unsandboxed:
             raise SandboxUnavailable(hello.reason or "", hello.remedy or "")
 
-    async def _start_zygote(self) -> None:
+    async def _start_zygote(self) -> Hello:
         try:
-            self._hello = await self._zygote.start()
+            hello = self._hello = await self._zygote.start()
             self._refuse_if_open()
             for _ in range(self._num_parked):
                 await self._zygote.park()
@@ -164,6 +156,7 @@ class LocalExecutor:
             self._failure = str(error)
             raise
         self._failure = None
+        return hello
 
     async def _take_slot(self) -> Slot:
         """A parked slot, after a restart of the zygote if it is gone. Raises: EngineCrashed."""
@@ -189,12 +182,29 @@ class LocalExecutor:
 
     # -------------------------------------------------------------- the queue
     def _dispatch(self) -> None:
-        while self._waiting and len(self._running) < self._num_slots and not self._is_closing:
-            run = self._waiting.popleft()
+        while len(self._running) < self._num_slots and not self._is_closing:
+            run = self._next_run()
+            if run is None:
+                break
+            self._waiting.remove(run)
             task = asyncio.create_task(self._carry_out(run), name=f"run {run.ref.run_id}")
             self._running.add(task)
             task.add_done_callback(self._after_run)
         self._tell_positions()
+
+    def _next_run(self) -> SubmittedRun | None:
+        """The first that can start, holding its GPUs.
+
+        Runs on GPUs wait for free ones in turn, and let those on CPU go ahead.
+        """
+        for run in self._waiting:
+            if run.runs_on == "cpu":
+                return run
+            if self._free_gpus.has(run.program.world_size):
+                run.gpus = self._free_gpus.take(run.program.world_size)
+                return run
+            break
+        return next((run for run in self._waiting if run.runs_on == "cpu"), None)
 
     def _tell_positions(self) -> None:
         for position, run in enumerate(self._waiting):
@@ -209,13 +219,13 @@ class LocalExecutor:
         self._tasks.add(refill)
         refill.add_done_callback(self._tasks.discard)
 
-    async def _carry_out(self, run: _Run) -> None:
+    async def _carry_out(self, run: SubmittedRun) -> None:
         """One run from its slot to its outcome; whatever happens, an outcome is the last item."""
-        outcome = _bare_outcome(run, "engine_failure")
+        outcome = bare_outcome(run, "engine_failure")
         try:
-            run.slot = await self._take_slot()
+            run.slot = await (self._gpu_slots.take(run.gpus) if run.gpus else self._take_slot())
             if run.is_cancelled:
-                outcome = _bare_outcome(run, "cancelled")
+                outcome = bare_outcome(run, "cancelled")
             else:
                 async with asyncio.timeout(run.program.limits.wall_s + _SLACK_S):
                     outcome = await self._follow(run, run.slot)
@@ -223,15 +233,16 @@ class LocalExecutor:
         except (EngineCrashed, SandboxUnavailable, WireError, TimeoutError, OSError) as error:
             _log.error("run %s: %s", run.ref.run_id, error)
         except asyncio.CancelledError:
-            outcome = _bare_outcome(run, "cancelled")
+            outcome = bare_outcome(run, "cancelled")
         finally:
             if run.slot is not None:
                 run.slot.writer.close()
+            self._free_gpus.give_back(run.gpus)
             # Rules parse hostile source and read the whole trace: not on the event loop.
             found = await asyncio.to_thread(diagnose, run.program, outcome, run.trace)
             self._end(run, dataclasses.replace(outcome, diagnosis=found))
 
-    async def _follow(self, run: _Run, slot: Slot) -> Outcome:
+    async def _follow(self, run: SubmittedRun, slot: Slot) -> Outcome:
         """Pass on a supervisor's events before the outcome. Raises: EngineCrashed."""
         slot.writer.write(encode_program(run.program))
         while line := await slot.reader.readline():
@@ -243,25 +254,6 @@ class LocalExecutor:
             run.put(event)
         raise EngineCrashed("the supervisor died")
 
-    def _end(self, run: _Run, outcome: Outcome) -> None:
+    def _end(self, run: SubmittedRun, outcome: Outcome) -> None:
         run.has_ended = True
         run.put(outcome)
-
-
-def _bare_outcome(run: _Run, status: str) -> Outcome:
-    """The outcome of a run of which no supervisor could say more."""
-    started = run.trace.started
-    last_ns = max((e.at_ns for e in run.trace.outputs), default=0)
-    return Outcome(
-        rank=-1,
-        seq=run.num_run_events,
-        at_ns=last_ns,
-        status="cancelled" if status == "cancelled" else "engine_failure",
-        ranks=tuple(
-            RankEnd(rank=rank, exit=None, cpu_s=0.0, peak_bytes=0)
-            for rank in range(run.program.world_size if started else 0)
-        ),
-        diagnosis=(),
-        elapsed_s=round(last_ns / 1e9, 6),
-        dropped_events=0,
-    )

@@ -10,9 +10,10 @@ import os
 import socket
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from engine.devices import VISIBLE, RunsOn, encode_gpus
 from engine.errors import EngineCrashed
 from engine.executor import Tier
 
@@ -39,6 +40,8 @@ class Hello:
     tier: Tier
     reason: str | None
     remedy: str | None
+    is_cuda_built: bool = False
+    """Whether the installed PyTorch can use GPUs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,18 +52,24 @@ class Slot:
     writer: asyncio.StreamWriter
 
 
-def clean_environment(own: Mapping[str, str]) -> dict[str, str]:
-    """What the zygote may know: a rank could read its launch environment in its initial stack."""
+def clean_environment(own: Mapping[str, str], runs_on: RunsOn = "cpu") -> dict[str, str]:
+    """What the zygote may know: a rank could read its launch environment in its initial stack.
+
+    That of CPU ranks sees no GPU: it rehearses backward, and torch then starts a thread per GPU.
+    """
     kept = {k: v for k, v in own.items() if k.startswith(_KEPT_PREFIXES)}
-    return {**kept, **_SET}
+    return {**kept, **_SET, **({VISIBLE: ""} if runs_on == "cpu" else {})}
 
 
 class Zygote:
-    """Starts the warm parent and hands out parked slots."""
+    """Starts a warm parent, of ranks on CPU or on GPUs, and hands out its slots."""
 
-    def __init__(self, *, num_parked_ranks: int, allow_unsandboxed: bool) -> None:
+    def __init__(
+        self, *, num_parked_ranks: int, allow_unsandboxed: bool, runs_on: RunsOn = "cpu"
+    ) -> None:
         self._num_parked_ranks = num_parked_ranks
         self._allow_unsandboxed = allow_unsandboxed
+        self._runs_on = runs_on
         self._process: asyncio.subprocess.Process | None = None
         self._control: socket.socket | None = None
         self._parked: deque[Slot] = deque()
@@ -84,7 +93,8 @@ class Zygote:
             str(theirs.fileno()),
             "allow-unsandboxed" if self._allow_unsandboxed else "sandboxed",
             str(self._num_parked_ranks),
-            env=clean_environment(os.environ),
+            self._runs_on,
+            env=clean_environment(os.environ, self._runs_on),
             pass_fds=[theirs.fileno()],
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
@@ -105,7 +115,12 @@ class Zygote:
         except TimeoutError:
             raise EngineCrashed(f"the warm parent did not start in {_START_LIMIT_S:g} s") from None
         hello = json.loads(said)
-        return Hello(tier=hello["tier"], reason=hello["reason"], remedy=hello["remedy"])
+        return Hello(
+            tier=hello["tier"],
+            reason=hello["reason"],
+            remedy=hello["remedy"],
+            is_cuda_built=hello["is_cuda_built"],
+        )
 
     async def park(self) -> None:
         """Add one parked slot. Raises: EngineCrashed."""
@@ -119,16 +134,20 @@ class Zygote:
                 return slot
         return await self._make_slot()
 
+    async def take_with(self, gpus: Sequence[int]) -> Slot:
+        """A slot whose ranks reach these GPUs and no other, made now. Raises: EngineCrashed."""
+        return await self._make_slot(gpus)
+
     @property
     def num_parked(self) -> int:
         return len(self._parked)
 
-    async def _make_slot(self) -> Slot:
+    async def _make_slot(self, gpus: Sequence[int] = ()) -> Slot:
         if self._control is None or not self.is_alive:
             raise EngineCrashed("the warm parent is gone")
         try:
             async with asyncio.timeout(_PARK_LIMIT_S):
-                slot = await self._request(self._control)
+                slot = await self._request(self._control, gpus)
                 said = await slot.reader.readline()
         except TimeoutError:
             raise EngineCrashed(f"no slot was parked within {_PARK_LIMIT_S:g} s") from None
@@ -139,8 +158,8 @@ class Zygote:
             raise EngineCrashed(answer["failed"])
         return slot
 
-    async def _request(self, control: socket.socket) -> Slot:
-        control.send(b"p")
+    async def _request(self, control: socket.socket, gpus: Sequence[int]) -> Slot:
+        control.send(encode_gpus(gpus))
         descriptor = await _receive_descriptor(control)
         connection = socket.socket(fileno=descriptor)
         connection.setblocking(False)

@@ -32,6 +32,8 @@ class RankStart:
     port: int
     lock: Lock | None
     """None where the operator runs without a sandbox."""
+    gpus: tuple[int, ...] = ()
+    """GPUs that the run's ranks share, one each; empty for ranks on CPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,7 @@ class InitPlan:
     rank_main: Callable[[RankStart], NoReturn]
     store_main: Callable[[int, Lock | None], NoReturn]
     """Hosts the rendezvous store on a listening socket, as torchrun's agent does."""
+    gpus: tuple[int, ...] = ()
 
 
 def run_init(plan: InitPlan) -> NoReturn:
@@ -111,7 +114,13 @@ class _Init:
         pid = os.fork()
         if pid == 0:
             self.in_child()
-            start = RankStart(rank=rank, pipes=pipes, port=self.port, lock=self.plan.lock)
+            start = RankStart(
+                rank=rank,
+                pipes=pipes,
+                port=self.port,
+                lock=self.plan.lock,
+                gpus=self.plan.gpus,
+            )
             self.plan.rank_main(start)
         self.ranks[pid] = rank
 

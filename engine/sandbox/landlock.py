@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import stat
 import struct
 from collections.abc import Sequence
 
@@ -12,8 +13,10 @@ _EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8
 _REMOVE_DIR, _REMOVE_FILE = 16, 32
 _MAKE_DIR, _MAKE_REG, _MAKE_SOCK, _MAKE_FIFO, _MAKE_SYM = 128, 256, 512, 1024, 4096
 _REFER, _TRUNCATE, _IOCTL = 8192, 16384, 32768
+_OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
+"""What may be allowed on a file: the kernel refuses the rest there."""
 _FIRST_THIRTEEN = (1 << 13) - 1
-_SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS = 3
+_SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
 _RULE_PATH_BENEATH = 1
 
 
@@ -25,10 +28,17 @@ def abi() -> int:
         return 0
 
 
-def restrict(*, read_only: Sequence[str], read_write: Sequence[str], devices: Sequence[str]) -> int:
+def restrict(
+    *,
+    read_only: Sequence[str],
+    read_write: Sequence[str],
+    devices: Sequence[str],
+    shares_abstract_sockets: bool = False,
+) -> int:
     """Confine this process to the given paths; returns the ABI used, 0 if there is none.
 
-    Needs no_new_privs. Paths that do not exist are skipped.
+    Needs no_new_privs. Paths that do not exist are skipped. Abstract sockets are those of the
+    network namespace in any case; sharing them lets the ranks of one run reach each other's.
     """
     version = abi()
     if not version:
@@ -37,7 +47,8 @@ def restrict(*, read_only: Sequence[str], read_write: Sequence[str], devices: Se
     handled |= _REFER if version >= 2 else 0
     handled |= _TRUNCATE if version >= 3 else 0
     handled |= _IOCTL if version >= 5 else 0
-    scope = _SCOPE_ABSTRACT_SOCKETS_AND_SIGNALS if version >= 6 else 0
+    scope = _SCOPE_SIGNALS if shares_abstract_sockets else _SCOPE_SIGNALS | _SCOPE_ABSTRACT_SOCKETS
+    scope = scope if version >= 6 else 0
     attributes = struct.pack("QQQ", handled, 0, scope)
     size = 8 if version < 4 else 16 if version < 6 else 24
     ruleset = syscall(
@@ -64,6 +75,8 @@ def _allow(ruleset: int, path: str, access: int) -> None:
     except FileNotFoundError:
         return
     try:
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            access &= _OF_FILES
         rule = struct.pack("=Qi", access, descriptor)
         syscall(
             _ADD,

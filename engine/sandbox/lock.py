@@ -33,5 +33,10 @@ def engage(lock: Lock) -> None:
         become_learner()
     linux.drop_capabilities()
     linux.set_no_new_privs()
-    landlock.restrict(read_only=readable_paths(lock.plan), read_write=SCRATCH, devices=DEVICES)
+    landlock.restrict(
+        read_only=readable_paths(lock.plan),
+        read_write=SCRATCH,
+        devices=(*DEVICES, *lock.plan.gpu_nodes),
+        shares_abstract_sockets=bool(lock.plan.gpu_nodes),  # NCCL hands memory over by them
+    )
     linux.load_seccomp(lock.seccomp_filter)

@@ -1,4 +1,4 @@
-"""The curated root of a run: what a rank can see. May import engine.sandbox.linux.
+"""The curated root of a run: what a rank can see. May import engine.sandbox.linux and gpus.
 
 Built by the run's init, inside its own mount namespace: a small tmpfs, read-only binds of the
 system's and Python's folders, five device nodes, a proc of this run only, and one scratch tmpfs
@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.sandbox import gpus
 from engine.sandbox.linux import (
     MS_BIND,
     MS_NODEV,
@@ -56,6 +57,8 @@ class RootPlan:
     covered: tuple[str, ...]
     scratch_bytes: int
     scratch_inodes: int
+    gpu_nodes: tuple[str, ...] = ()
+    """Device files of the GPUs that the ranks reach and of their driver; empty on CPU."""
 
 
 def plan_root(*, scratch_bytes: int, scratch_inodes: int) -> RootPlan:
@@ -78,7 +81,8 @@ def plan_root(*, scratch_bytes: int, scratch_inodes: int) -> RootPlan:
 
 def readable_paths(plan: RootPlan) -> tuple[str, ...]:
     """Everything that ranks may read, for Landlock."""
-    return (*plan.binds, "/etc", "/proc", "/dev", *_SYSTEM_LINKS)
+    system = ("/etc", "/proc", "/dev", *_SYSTEM_LINKS)
+    return (*plan.binds, *system, *(gpus.readable_paths() if plan.gpu_nodes else ()))
 
 
 def build_root(plan: RootPlan) -> None:
@@ -101,8 +105,30 @@ def build_root(plan: RootPlan) -> None:
     for path in plan.covered:
         mount("tmpfs", _NEW_ROOT + path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k")
     proc_flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
-    mount("proc", _NEW_ROOT + "/proc", "proc", proc_flags, "hidepid=2,subset=pid")
+    if plan.gpu_nodes:
+        mount("proc", _NEW_ROOT + "/proc", "proc", proc_flags | MS_RDONLY, "hidepid=2")
+        _add_gpus(plan.gpu_nodes)
+    else:
+        mount("proc", _NEW_ROOT + "/proc", "proc", proc_flags, "hidepid=2,subset=pid")
     _enter()
+
+
+def _add_gpus(nodes: tuple[str, ...]) -> None:
+    """Add what CUDA needs of the host, and cover what a whole proc shows beyond that."""
+    for path in nodes:
+        _make_folder(str(Path(path).parent))
+        _bind_file(path)
+    for path in gpus.readable_paths():
+        if Path(path).is_dir():
+            _bind(path)
+        else:
+            _bind_file(path)
+            set_read_only(_NEW_ROOT + path)
+    for path in gpus.COVERED:
+        if Path(path).is_dir():
+            mount("tmpfs", _NEW_ROOT + path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k")
+        elif Path(path).exists():
+            mount("/dev/null", _NEW_ROOT + path, None, MS_BIND)
 
 
 def _make_folder(path: str, mode: int = 0o755) -> None:
@@ -124,10 +150,14 @@ def _bind(path: str) -> None:
     set_read_only(_NEW_ROOT + path)
 
 
+def _bind_file(path: str) -> None:
+    os.close(os.open(_NEW_ROOT + path, os.O_CREAT | os.O_WRONLY, 0o666))
+    mount(path, _NEW_ROOT + path, None, MS_BIND)
+
+
 def _make_devices() -> None:
     for path in DEVICES:
-        os.close(os.open(_NEW_ROOT + path, os.O_CREAT | os.O_WRONLY, 0o666))
-        mount(path, _NEW_ROOT + path, None, MS_BIND)
+        _bind_file(path)
     for link, target in _STANDARD_LINKS.items():
         Path(_NEW_ROOT + link).symlink_to(target)
 

@@ -107,7 +107,7 @@ def _refuse_values(values: Sequence[int]) -> bytes:
     return tests + _return(_ALLOW)
 
 
-def _judged() -> list[_Judged]:
+def _judged(*, for_gpus: bool) -> list[_Judged]:
     families = b"".join(_jump(_JUMP_EQUAL, f, 0, 1) + _return(_ALLOW) for f in _FAMILIES)
     netlink = (
         _jump(_JUMP_EQUAL, _AF_NETLINK, 1, 0)
@@ -118,6 +118,8 @@ def _judged() -> list[_Judged]:
     shared = _statement(_AND, _MAP_SHARED_ANONYMOUS) + _unless(
         _JUMP_EQUAL, _MAP_SHARED_ANONYMOUS
     )  # shared anonymous memory would escape RLIMIT_DATA
+    if for_gpus:
+        shared = _return(_ALLOW)  # CUDA's own host memory is of this kind
     return [
         _Judged(name="clone", body=_load_argument(0) + _unless(_JUMP_SET, _NAMESPACE_FLAGS)),
         _Judged(name="socket", body=_load_argument(0) + families + netlink),
@@ -130,8 +132,11 @@ def _judged() -> list[_Judged]:
     ]
 
 
-def build_filter(machine: Machine) -> bytes:
+def build_filter(machine: Machine, *, for_gpus: bool = False) -> bytes:
     """The BPF program for one architecture, 8 bytes per instruction.
+
+    For ranks on GPUs it lets shared anonymous memory pass: that is bounded by the supervisor's
+    reading of what the ranks hold, twenty times a second, and by no rlimit.
 
     Source: Linux, Documentation/userspace-api/seccomp_filter.rst.
     """
@@ -144,7 +149,7 @@ def build_filter(machine: Machine) -> bytes:
     ]
     if machine == "x86_64":
         parts.append(_jump(_JUMP_ABOVE_OR_EQUAL, _X32_BIT, 0, 1) + _return(_KILL))
-    for judged in _judged():
+    for judged in _judged(for_gpus=for_gpus):
         length = len(judged.body) // 8
         parts.append(_jump(_JUMP_EQUAL, table[judged.name], 0, length) + judged.body)
     for name in _ALLOWED.split():

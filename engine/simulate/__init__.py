@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import torch
 
-from engine.reports import ObservationReport
+from engine.events import Failure
+from engine.reports import FailureReport, ObservationReport, Report
 from engine.simulate.batch_norm import register_batch_norm
 from engine.simulate.collectives import register_collectives
 from engine.simulate.ddp import adapt_ddp
@@ -18,9 +19,9 @@ from engine.simulate.dtensor import adapt_dtensor
 from engine.simulate.fully_shard import adapt_fully_shard
 from engine.simulate.groups import adapt_groups
 from engine.simulate.mode import SimulationMode
-from engine.simulate.reads import CannotSimulate, adapt_reads, call_in
+from engine.simulate.reads import CannotSimulate, adapt_reads, call_in, shortened
 
-__all__ = ["CannotSimulate", "Simulation", "begin"]
+__all__ = ["Simulation", "begin", "shortened"]
 
 
 class Simulation:
@@ -28,12 +29,12 @@ class Simulation:
 
     def __init__(
         self,
-        report: Callable[[ObservationReport], None],
+        report: Callable[[Report], None],
         program_filename: str,
         line: Callable[[], int | None],
     ) -> None:
-        self.refusal: CannotSimulate | None = None
-        """The first read of a value that is not there: the run has failed, whatever follows."""
+        self._refused: Failure | None = None
+        """The first read of a value that is not there."""
         self._report = report
         self._filename = program_filename
         self._line = line
@@ -50,11 +51,19 @@ class Simulation:
         adapt_dtensor()
         self._mode.__enter__()
 
+    def has_failed(self) -> bool:
+        """Whether the program read what is not there, and went on; then that is reported."""
+        if self._refused is None:
+            return False
+        self._report(FailureReport(at_ns=time.monotonic_ns(), failure=self._refused))
+        return True
+
     def _refuse(self) -> CannotSimulate:
         line, call = self._line(), call_in(self._filename)
-        refusal = CannotSimulate(call, line)
-        if self.refusal is None:
-            self.refusal = refusal.copy()  # the one that is raised will hold the program's frames
+        refusal = CannotSimulate(call)
+        if self._refused is None:
+            # Not the exception itself: once raised it holds the program's frames.
+            self._refused = _failure(refusal, line)
             self._report(
                 ObservationReport(
                     at_ns=time.monotonic_ns(),
@@ -68,7 +77,7 @@ class Simulation:
 
 def begin(
     num_ranks: int,
-    report: Callable[[ObservationReport], None],
+    report: Callable[[Report], None],
     program_filename: str,
     line: Callable[[], int | None],
 ) -> Simulation:
@@ -76,3 +85,15 @@ def begin(
     simulation = Simulation(report, program_filename, line)
     simulation.begin(num_ranks)
     return simulation
+
+
+def _failure(refusal: CannotSimulate, line: int | None) -> Failure:
+    return Failure(
+        type=type(refusal).__name__,
+        message=str(refusal),
+        line=line,
+        column=None,
+        end_line=None,
+        end_column=None,
+        frames=(),
+    )

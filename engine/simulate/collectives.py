@@ -7,7 +7,8 @@ there, and the futures of torch's own fake process group have none.
 
 import torch
 from torch import Tensor
-from torch._C._distributed_c10d import _create_work_from_future
+from torch._C import _distributed_c10d
+from torch._C._distributed_c10d import Work
 
 _OUTPUTS_AND_WORK = (
     "allreduce_",
@@ -63,4 +64,6 @@ def _work(outputs: object) -> torch.ScriptObject:
     if isinstance(tensors, list) and tensors and isinstance(tensors[0], list):
         tensors = tensors[0]
     future.set_result(tensors if isinstance(tensors, list) else [])
-    return _create_work_from_future(future).boxed()
+    # torch has no type for it
+    work: Work = _distributed_c10d._create_work_from_future(future)  # type: ignore[attr-defined]
+    return work.boxed()

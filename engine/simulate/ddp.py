@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 import torch.distributed as dist
+from torch._C._distributed_c10d import Reducer
 from torch.nn.parallel import DistributedDataParallel
 
 from engine.simulate.mode import SimulationMode
@@ -34,6 +35,6 @@ def adapt_ddp(mode: SimulationMode) -> None:
     for owner, name in (
         (dist, "_verify_params_across_processes"),
         (DistributedDataParallel, "_ddp_init_helper"),
-        (dist.Reducer, "_rebuild_buckets"),
+        (Reducer, "_rebuild_buckets"),
     ):
         setattr(owner, name, with_real_integers(getattr(owner, name)))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import overload
 
 from torch import Tensor
-from torch.distributed.fsdp._fully_shard import _fsdp_param
+from torch.distributed.fsdp._fully_shard import _fsdp_common, _fsdp_param
 
 _FEW = 16
 
@@ -41,11 +41,11 @@ class _Shards(Sequence[Tensor]):
 
 def adapt_fully_shard() -> None:
     """Cut out one shard instead of all, in this process and for good."""
-    stock = _fsdp_param._chunk_with_empty
+    stock = _fsdp_common._chunk_with_empty
 
     def chunk_with_empty(tensor: Tensor, num_chunks: int, dim: int) -> Sequence[Tensor]:
         if num_chunks <= _FEW or tensor.size(dim) == 0:
             return stock(tensor, num_chunks, dim)
         return _Shards(tensor, num_chunks, dim)
 
-    _fsdp_param._chunk_with_empty = chunk_with_empty  # type: ignore[assignment]
+    setattr(_fsdp_param, stock.__name__, chunk_with_empty)

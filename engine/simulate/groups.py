@@ -32,7 +32,7 @@ def adapt_groups(num_ranks: int) -> None:
     replace_everywhere("init_process_group", for_default)
     replace_everywhere("new_group", for_others)
     # SyncBatchNorm takes another way over backends other than gloo; CPU ranks take gloo's.
-    ProcessGroup._get_backend_name = _backend_name  # type: ignore[method-assign]
+    setattr(ProcessGroup, "_get_backend_name", _backend_name)  # noqa: B010 - it has another type
 
 
 def _backend_name(_: ProcessGroup) -> str:

@@ -6,7 +6,7 @@ in the program, so they are computed as well as simulated. Whatever mixes with a
 or leaves a collective is unknown from then on.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -16,16 +16,6 @@ from torch.multiprocessing.reductions import StorageWeakRef
 MAX_NUM_INTEGERS = 1 << 17
 MAX_NUM_FLOATS = 1 << 12
 _FEW_PAIRS = 4096
-_FLOATS_OF_NO_MEANING = (
-    torch.ops.aten.empty.memory_format,
-    torch.ops.aten.empty_strided.default,
-    torch.ops.aten.rand.default,
-    torch.ops.aten.rand.generator,
-    torch.ops.aten.randn.default,
-    torch.ops.aten.randn.generator,
-    torch.ops.aten.normal.float_float,
-)
-"""Weights and inputs start as these: knowing them would make small models real by accident."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +41,7 @@ class KnownValues:
         pair = self._pairs.get(address)
         if pair is None:
             return None
-        if pair.simulated.expired():  # freed, and its address another's
+        if _has_expired(pair):  # its address may be another's
             del self._pairs[address]
             return None
         found = torch.empty(0, dtype=tensor.dtype)
@@ -77,7 +67,7 @@ class KnownValues:
         """Know the values of everything that lies in a simulated storage."""
         if len(self._pairs) >= self._num_checked:
             self._drop_freed()
-        self._pairs[simulated._cdata] = _Pair(StorageWeakRef(simulated), values)
+        self._pairs[simulated._cdata] = _pair(simulated, values)
 
     def forget(self, tensors: Iterable[Tensor]) -> None:
         """The values of these, and of all that share their storage, are unknown from now on."""
@@ -86,13 +76,13 @@ class KnownValues:
                 self._pairs.pop(tensor.untyped_storage()._cdata, None)
 
     def _drop_freed(self) -> None:
-        self._pairs = {k: p for k, p in self._pairs.items() if not p.simulated.expired()}
+        self._pairs = {k: p for k, p in self._pairs.items() if not _has_expired(p)}
         self._num_checked = max(_FEW_PAIRS, 2 * len(self._pairs))
 
 
-def has_meaning(func: Callable[..., object], values: object) -> bool:
-    """Whether a new tensor that func made of numbers alone is worth knowing."""
-    if not isinstance(values, Tensor):
-        return False
-    is_accident = func in _FLOATS_OF_NO_MEANING and values.is_floating_point()
-    return values.numel() == 1 or not is_accident
+def _pair(simulated: torch.UntypedStorage, values: torch.UntypedStorage) -> _Pair:
+    return _Pair(StorageWeakRef(simulated), values)  # type: ignore[no-untyped-call]
+
+
+def _has_expired(pair: _Pair) -> bool:
+    return bool(pair.simulated.expired())  # type: ignore[no-untyped-call]

@@ -7,53 +7,47 @@ collectives reach the tracers, and reading anything else is refused.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType, MappingProxyType
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 from torch._C._distributed_c10d import ProcessGroup
 from torch._ops import OpOverload
-from torch._subclasses.fake_impls import (
-    dispatch_to_op_implementations_dict,
-    op_implementations_checks,
-    op_implementations_dict,
-)
-from torch._subclasses.fake_tensor import (
-    FakeTensor,
-    FakeTensorMode,
-    in_kernel_invocation_manager,
-)
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, in_kernel_invocation_manager
 from torch.nn.modules._functions import SyncBatchNorm
 from torch.utils import _pytree as pytree
 
-from engine.simulate.known import MAX_NUM_INTEGERS, KnownValues, has_meaning
+from engine.simulate.known import MAX_NUM_INTEGERS, KnownValues
+from engine.simulate.ops import OpFacts, Ops, tensors_in
 from engine.tracers.c10d import C10D_OPS, Op, output_tensors
 
-_aten = torch.ops.aten
+Given = TypeVar("Given")
 _PLAIN = (Tensor, torch.nn.Parameter, FakeTensor)
-_OP_OF_NAME = {op.name: op for op in C10D_OPS}
-_KEYS_OF_REAL = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-_VALUE_TAGS = {torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output}
 _CPU = torch.device("cpu")
-_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+_KEYS_OF_REAL = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 _NOTHING: Mapping[str, object] = MappingProxyType({})
+_COLLECTIVES = MappingProxyType({op.name: op for op in C10D_OPS})
 _SYNC_BATCH_NORM = SyncBatchNorm.forward.__code__
 
 
-class SimulationMode(FakeTensorMode):
+class SimulationMode(FakeTensorMode):  # type: ignore[no-untyped-call]  # torch has no type for it
     """The mode under which a simulated rank runs its program."""
 
     stands_for_memory = True
     """Tells the memory tracer that the storages of this mode's tensors are what a rank holds."""
 
     def __init__(self, refuse: Callable[[], RuntimeError]) -> None:
-        super().__init__(allow_non_fake_inputs=True)  # type: ignore[no-untyped-call]
+        super().__init__(allow_non_fake_inputs=True)
         self.known = KnownValues()
         self.has_real_integers = False
         """Set while torch's own C++ code makes integers that it reads itself."""
         self._refuse = refuse
-        self._direct: dict[int, bool] = {}
+        self._ops = Ops()
+
+    def __deepcopy__(self, memo: object) -> "SimulationMode":
+        return self  # every tensor refers to it, and is copied with all that it refers to
 
     def dispatch(
         self,
@@ -63,10 +57,13 @@ class SimulationMode(FakeTensorMode):
         kwargs: Mapping[str, object] = _NOTHING,
     ) -> object:
         """Run one op on simulated tensors; real ones among themselves stay real."""
-        if any(t not in _PLAIN for t in types):
+        if func is torch.ops.prim.device.default and isinstance(args[0], FakeTensor):
+            return args[0].fake_device
+        if any(t not in _PLAIN for t in types) or not isinstance(func, OpOverload):
             return super().dispatch(func, types, args, kwargs)
-        tensors = list(_tensors(args, kwargs))
-        if tensors and func not in _LIFTS and not any(map(self.is_our_fake, tensors)):
+        facts = self._ops.facts(func)
+        tensors = [*tensors_in(args), *tensors_in(kwargs)]
+        if tensors and not facts.lifts and not any(map(self.is_our_fake, tensors)):
             return func(*args, **kwargs)
         if func.namespace == "c10d":
             return self._collective(func, tuple(args), kwargs)
@@ -75,12 +72,9 @@ class SimulationMode(FakeTensorMode):
                 return func.redispatch(_KEYS_OF_REAL, *args, **kwargs)
         if not tensors and self.has_real_integers and not _makes_floats(kwargs):
             return func(*args, **kwargs)
-        if func is _aten._local_scalar_dense.default:
-            return self._read(tensors[0])
-        return self._simulate(func, types, args, kwargs, tensors)
-
-    def __deepcopy__(self, memo: object) -> "SimulationMode":
-        return self  # every tensor refers to it, and is copied with all that it refers to
+        if func is torch.ops.aten._local_scalar_dense.default:
+            return self.value(tensors[0]).item()
+        return self._simulate(func, facts, tensors, types, args, kwargs)
 
     def value(self, tensor: Tensor) -> Tensor:
         """A real tensor with the values of a simulated one. Raises: CannotSimulate."""
@@ -93,78 +87,55 @@ class SimulationMode(FakeTensorMode):
         return found
 
     # ------------------------------------------------------------------ ops
-    def _read(self, tensor: Tensor) -> object:
-        return self.value(tensor).item()
-
     def _simulate(
         self,
         func: OpOverload,
+        facts: OpFacts,
+        tensors: list[Tensor],
         types: Sequence[type],
         args: Sequence[object],
         kwargs: Mapping[str, object],
-        tensors: list[Tensor],
     ) -> object:
-        if func in _SETS_STORAGE and isinstance(data := args[1], torch.UntypedStorage):
+        if facts.sets_storage and isinstance(data := args[1], torch.UntypedStorage):
             return self._set(func, types, args, kwargs, data)
-        if any(not self.is_our_fake(t) for t in self._written_by(func, args, kwargs)):
+        written = list(facts.written_tensors(args, kwargs))
+        if not all(map(self.is_our_fake, written)):
             raise self._refuse()  # it would have data that is not true any more
         values = self._values(tensors)
-        if _depends_on_values(func, args):
+        if facts.depends_on_values(args):
             if values is not None:
                 return self._compute_whole(func, args, kwargs, values)
-            if func is _aten.index.Tensor and _is_sync_batch_norm():
+            if facts.indexes and _is_sync_batch_norm():
                 # No rank is empty: each has a batch like this one's.
                 return torch.empty_like(tensors[0])
             raise self._refuse()
-        if self._is_direct(func) and kwargs.get("device") is None and self._are_ours(tensors):
+        if facts.is_direct and kwargs.get("device") is None and self._are_on_cpu(tensors):
             with in_kernel_invocation_manager(self):
                 out = self._wrapped(func(*args, **kwargs))
-            if func in _SUMMED_IN_OUTPUT:
+            if facts.sums_in_output:
                 _keep_summands(out, tensors)
         else:
             out = super().dispatch(func, types, args, kwargs)
-        if func in _LIFTS:
+        if facts.lifts:
             return self._lifted(out, tensors[0])
         if values is not None and not _is_large(out):
-            self._compute(func, args, kwargs, values, out)
+            self._compute(func, facts, args, kwargs, values, out)
         else:
-            self.known.forget(self._written_by(func, args, kwargs))
+            self.known.forget(written)
         return out
 
-    def _is_direct(self, func: OpOverload) -> bool:
-        """Whether torch's own meta kernel says all of an op, the size of its storages included.
-
-        FakeTensorMode would run a decomposition, or make the output anew from a cache; some
-        kernels leave a scalar in the storage of what they summed up, and only theirs tell.
-        """
-        found = self._direct.get(id(func))  # ops are never freed
-        if found is None:
-            found = self._direct[id(func)] = (
-                func.namespace == "aten"
-                and torch.Tag.inplace_view not in func.tags
-                and not func.has_kernel_for_dispatch_key(_COMPOSITE)
-                and torch._C._dispatch_has_computed_kernel_for_dispatch_key(func.name(), "Meta")
-                and func not in op_implementations_dict
-                and not any(
-                    check(func)
-                    for check, special in op_implementations_checks
-                    if special is not dispatch_to_op_implementations_dict
-                )
-            )
-        return found
-
-    def _are_ours(self, tensors: list[Tensor]) -> bool:
-        return bool(tensors) and all(
-            self.is_our_fake(t) and t.fake_device == _CPU for t in tensors
-        )
+    def _are_on_cpu(self, tensors: list[Tensor]) -> bool:
+        return bool(tensors) and all(self.is_our_fake(t) and t.fake_device == _CPU for t in tensors)
 
     def _wrapped(self, out: object) -> object:
+        """What a meta kernel returned, as tensors of this mode."""
         if isinstance(out, Tensor):
             return out if isinstance(out, FakeTensor) else FakeTensor(self, out, _CPU)
         if isinstance(out, (tuple, list)):
             return type(out)(map(self._wrapped, out))
         return out
 
+    # ------------------------------------------------------------------ values
     def _values(self, tensors: list[Tensor]) -> dict[int, Tensor] | None:
         """The values of all of the tensors, None if those of one are unknown."""
         found: dict[int, Tensor] = {}
@@ -178,15 +149,19 @@ class SimulationMode(FakeTensorMode):
     def _compute(
         self,
         func: OpOverload,
+        facts: OpFacts,
         args: Sequence[object],
         kwargs: Mapping[str, object],
         values: dict[int, Tensor],
         out: object,
     ) -> None:
         """Do with the values what was done with the tensors that stand for them."""
+        made = list(tensors_in(out))
+        if facts.is_random_float and made[0].is_floating_point() and made[0].numel() > 1:
+            return
         computed = func(*_put(args, values), **_put(kwargs, values))
-        for simulated, value in zip(_tensors(out), _tensors(computed), strict=False):
-            if self.known.of(simulated) is None and (values or has_meaning(func, value)):
+        for simulated, value in zip(made, tensors_in(computed), strict=False):
+            if self.known.of(simulated) is None:
                 self.known.remember(simulated, value)
 
     def _compute_whole(
@@ -205,6 +180,14 @@ class SimulationMode(FakeTensorMode):
         self.known.remember(simulated, value)
         return simulated
 
+    def _lifted(self, out: object, data: Tensor) -> object:
+        """torch.tensor(...): its data is in the program."""
+        if isinstance(out, FakeTensor):
+            out.constant = None  # ours are known by storage, and are not invalidated by size
+            if not self.is_our_fake(data):
+                self.known.remember(out, data.detach().clone())
+        return out
+
     def _set(
         self,
         func: OpOverload,
@@ -216,75 +199,40 @@ class SimulationMode(FakeTensorMode):
         """Give a tensor a storage that has data: unpickled, or of torch's object collectives."""
         if data.device.type != "cpu":
             return self._dispatch_impl(func, types, args, kwargs)
-        simulated = torch.UntypedStorage(data.nbytes(), device="meta")
+        num_bytes = data.nbytes()
+        simulated = torch.UntypedStorage(num_bytes, device="meta")  # type: ignore[no-untyped-call]
         # Not by way of the cache of ops, which would keep the storage alive.
         out = self._dispatch_impl(func, types, (args[0], simulated, *args[2:]), kwargs)
-        if data.nbytes() <= MAX_NUM_INTEGERS:
+        if num_bytes <= MAX_NUM_INTEGERS:
             self.known.pair(simulated, data)
         return out
-
-    def _lifted(self, out: object, data: Tensor) -> object:
-        """torch.tensor(...): its data is in the program."""
-        if isinstance(out, FakeTensor):
-            out.constant = None  # ours are known by storage, and are not invalidated by size
-            if not self.is_our_fake(data):
-                self.known.remember(out, data.detach().clone())
-        return out
-
-    def _written_by(
-        self, func: OpOverload, args: Sequence[object], kwargs: Mapping[str, object]
-    ) -> Iterator[Tensor]:
-        if not isinstance(func, OpOverload):
-            return
-        if "batch_norm" in func._schema.name:  # running statistics, which the schema does not say
-            yield from _tensors(*args)
-        if not func._schema.is_mutable:
-            return
-        for index, argument in enumerate(func._schema.arguments):
-            if argument.alias_info is not None and argument.alias_info.is_write:
-                given = args[index] if index < len(args) else kwargs.get(argument.name)
-                yield from _tensors(given)
 
     # ------------------------------------------------------------------ collectives
     def _collective(
         self, func: OpOverload, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> object:
-        op = _OP_OF_NAME.get(func._schema.name.partition("::")[2])
+        op = _COLLECTIVES.get(func._schema.name.partition("::")[2])
         if op is not None and not _is_own_broadcast(op, args):
             self.known.forget(output_tensors(op, args))
         with in_kernel_invocation_manager(self):
             return func(*args, **kwargs)
 
 
-_SUMMED_IN_OUTPUT = (
-    _aten.mse_loss.default,
-    _aten.smooth_l1_loss.default,
-    _aten.soft_margin_loss.default,
-    _aten.binary_cross_entropy.default,
-)
-_SETS_STORAGE = (_aten.set_.source_Storage, _aten.set_.source_Storage_storage_offset)
-_LIFTS = (_aten.lift_fresh.default, _aten.lift.default, _aten.lift_fresh_copy.default)
+def _is_own_broadcast(op: Op, args: tuple[object, ...]) -> bool:
+    group = args[op.group]
+    assert isinstance(group, torch.ScriptObject), "the schema says so"
+    return op.public == "broadcast" and args[2] == ProcessGroup.unbox(group).rank()
 
 
 def _keep_summands(out: object, tensors: list[Tensor]) -> None:
-    """Let a loss have the storage of the losses it is the sum of, as the CPU kernels leave it."""
     if isinstance(out, Tensor) and out.dim() == 0:
-        num_summands = torch.broadcast_shapes(tensors[0].shape, tensors[1].shape).numel()
-        out.untyped_storage().resize_(num_summands * out.element_size())
+        shape = torch.broadcast_shapes(tensors[0].shape, tensors[1].shape)  # type: ignore[no-untyped-call]
+        out.untyped_storage().resize_(shape.numel() * out.element_size())
 
 
-def _tensors(*given: object) -> Iterator[Tensor]:
-    for item in given:
-        if isinstance(item, Tensor):
-            yield item
-        elif isinstance(item, (list, tuple)):
-            yield from _tensors(*item)
-        elif isinstance(item, dict):
-            yield from _tensors(*item.values())
-
-
-def _put(given: object, values: dict[int, Tensor]):  # type: ignore[no-untyped-def]
-    return pytree.tree_map_only(Tensor, lambda t: values[id(t)], given)
+def _put(given: Given, values: dict[int, Tensor]) -> Given:
+    put: Given = pytree.tree_map_only(Tensor, lambda t: values[id(t)], given)
+    return put
 
 
 def _makes_floats(kwargs: Mapping[str, object]) -> bool:
@@ -293,20 +241,7 @@ def _makes_floats(kwargs: Mapping[str, object]) -> bool:
 
 
 def _is_large(out: object) -> bool:
-    return any(t.numel() > MAX_NUM_INTEGERS for t in _tensors(out))
-
-
-def _depends_on_values(func: OpOverload, args: Sequence[object]) -> bool:
-    """Whether the output of the op, or its shape, is not decided by the shapes of its inputs."""
-    if func is _aten.index.Tensor:
-        return any(t.dtype in (torch.bool, torch.uint8) for t in _tensors(args[1]))
-    return not _VALUE_TAGS.isdisjoint(func.tags)
-
-
-def _is_own_broadcast(op: Op, args: tuple[object, ...]) -> bool:
-    group = args[op.group]
-    assert isinstance(group, torch.ScriptObject)
-    return op.public == "broadcast" and args[2] == ProcessGroup.unbox(group).rank()
+    return any(t.numel() > MAX_NUM_INTEGERS for t in tensors_in(out))
 
 
 def _is_sync_batch_norm() -> bool:

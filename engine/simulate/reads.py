@@ -8,7 +8,7 @@ import functools
 import linecache
 import sys
 from collections.abc import Callable
-from types import FrameType
+from types import FrameType, TracebackType
 
 import torch
 from torch import Tensor
@@ -22,15 +22,22 @@ _MAX_CALL = 80
 class CannotSimulate(RuntimeError):
     """A value of a simulated tensor was read: a simulation has shapes, but no values."""
 
-    def __init__(self, call: str | None, line: int | None) -> None:
+    def __init__(self, call: str | None) -> None:
         what = f"`{call}` reads" if call else "This reads"
         super().__init__(f"{what} the values of a tensor, and simulated ranks have none")
-        self.call = call
-        self.line = line
 
-    def copy(self) -> "CannotSimulate":
-        """The same refusal; raising one does not add frames to the other."""
-        return CannotSimulate(self.call, self.line)
+
+def shortened(error: BaseException, program_filename: str) -> BaseException:
+    """A refusal without the frames below the program's own, which tell only how it was found."""
+    frame = error.__traceback__ if isinstance(error, CannotSimulate) else None
+    frames: list[TracebackType] = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.tb_next
+    own = [i for i, f in enumerate(frames) if f.tb_frame.f_code.co_filename == program_filename]
+    if own:
+        frames[own[-1]].tb_next = None
+    return error
 
 
 def adapt_reads(mode: SimulationMode) -> None:
@@ -49,13 +56,14 @@ def adapt_reads(mode: SimulationMode) -> None:
 
     for name in ("tolist", "numpy", "__array__", "__repr__", "__format__", "__reduce_ex__"):
         setattr(FakeTensor, name, of_value(name))
-    FakeTensor.data_ptr = _data_ptr  # type: ignore[method-assign]
-    FakeTensor.__deepcopy__ = _deepcopy  # type: ignore[attr-defined]
+    for name, method in (("data_ptr", _data_ptr), ("__deepcopy__", _deepcopy)):
+        setattr(FakeTensor, name, method)
 
 
 def _data_ptr(tensor: Tensor) -> int:
     """A number that is the tensor's own, as its address would be; nothing is there."""
-    return tensor.untyped_storage()._cdata + tensor.storage_offset() * tensor.element_size()
+    address: int = tensor.untyped_storage()._cdata
+    return address + int(tensor.storage_offset()) * tensor.element_size()
 
 
 def _deepcopy(tensor: Tensor, memo: dict[int, object]) -> object:

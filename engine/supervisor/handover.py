@@ -1,9 +1,11 @@
-"""A parked sandbox, and how it gets its program. May import program, sandbox and wire."""
+"""A parked sandbox, and how it gets its program. May import program, devices,
+sandbox and wire."""
 
 import contextlib
 import os
 from dataclasses import dataclass
 
+from engine.devices import RunsOn
 from engine.program import Program
 from engine.sandbox.pipes import RunPipes
 from engine.wire import encode_program
@@ -21,6 +23,8 @@ class Parked:
     """CPU time of the supervisor process before it parked."""
     folder: str
     """Working folder of the ranks, as they see it."""
+    runs_on: RunsOn
+    """What its ranks compute on."""
 
 
 def hand_over(parked: Parked, program: Program) -> bool:

@@ -11,11 +11,12 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from engine.errors import EngineCrashed, WireError
 from engine.program import MAX_RANKS
+from engine.sandbox.gpus import device_nodes
 from engine.sandbox.init import InitPlan, RankStart, run_init
 from engine.sandbox.launch import launch_open, launch_walled
 from engine.sandbox.lock import Lock
@@ -37,6 +38,17 @@ class ParkPlan:
     num_parked_ranks: int
     rank_main: Callable[[RankStart], NoReturn]
     store_main: Callable[[int, Lock | None], NoReturn]
+    gpus: tuple[int, ...] = ()
+    """Which GPUs the ranks reach, one each; empty for ranks on CPU."""
+
+    def reaching(self, gpus: tuple[int, ...]) -> "ParkPlan":
+        """The plan of one sandbox whose ranks reach these GPUs and no other."""
+        if not gpus:
+            return self
+        lock = self.lock
+        if lock is not None:
+            lock = replace(lock, plan=replace(lock.plan, gpu_nodes=device_nodes(gpus)))
+        return replace(self, lock=lock, gpus=gpus, num_parked_ranks=len(gpus))
 
 
 def supervise(connection: socket.socket, plan: ParkPlan) -> NoReturn:
@@ -80,6 +92,7 @@ def _park(plan: ParkPlan, scratch: str) -> Parked:
         folder=scratch or WORK,
         rank_main=plan.rank_main,
         store_main=plan.store_main,
+        gpus=plan.gpus,
     )
 
     def init() -> NoReturn:
@@ -97,6 +110,7 @@ def _park(plan: ParkPlan, scratch: str) -> Parked:
         is_walled=plan.lock is not None,
         cpu_before_s=before_s,
         folder=scratch or WORK,
+        runs_on="cuda" if plan.gpus else "cpu",
     )
 
 

@@ -87,7 +87,7 @@ class Watch:
                 seq=self.gather.next_seq(-1),
                 at_ns=0,
                 world_size=self.program.world_size,
-                device="cpu",
+                device=self.parked.runs_on,
                 tier=self.parked.tier,
                 simulated_ranks=self.program.simulated_ranks,
             )

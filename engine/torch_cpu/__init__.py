@@ -1,16 +1,15 @@
 """What stock PyTorch lacks on CPU ranks: SyncBatchNorm's kernels, and adaptations that say so.
 
-May import torch and engine.events. `prepare` belongs in the warm parent: it starts no thread, and
-what it touches stays shared with every rank that forks. `Adaptations.begin` belongs in each rank,
-before the learner's program runs.
+May import torch, engine.devices and engine.events. `prepare` belongs in the warm parent: it starts
+no thread, and what it touches stays shared with every rank that forks. `Adaptations.begin` belongs
+in each rank, before the learner's program runs.
 """
 
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
-
+from engine.devices import RunsOn
 from engine.reports import NoteReport
 from engine.torch_cpu.adaptations import adapt_ddp, adapt_sync_batch_norm
 from engine.torch_cpu.fsdp import adapt_fsdp
@@ -28,7 +27,7 @@ class Adaptations:
     kept: KeptGroups
     notes: Notes
     kernels: Kernels | None
-    """None where CUDA is available: then nothing is adapted."""
+    """None for ranks on GPUs: there nothing is adapted."""
 
     def begin(
         self, report: Callable[[NoteReport], None], line: Callable[[], int | None]
@@ -43,16 +42,20 @@ class Adaptations:
         return self.kept
 
 
-def prepare() -> Adaptations:
-    """Adapt this process and all that fork from it for stock PyTorch on CPU."""
+def prepare(runs_on: RunsOn = "cpu") -> Adaptations:
+    """Adapt this process and all that fork from it for what its ranks run on.
+
+    On GPUs stock PyTorch lacks nothing. That this machine may have some changes nothing for ranks
+    on CPU.
+    """
     kept, notes = KeptGroups(), Notes()
-    kept.install()
-    if torch.cuda.is_available():
-        return Adaptations(kept=kept, notes=notes, kernels=None)
-    kernels = register_kernels()
-    kernels.on_sync = functools.partial(notes.add, "syncbn-on-cpu")
-    adapt_sync_batch_norm(notes)
-    adapt_ddp(notes)
-    adapt_fsdp(notes)
-    adapt_backends(notes)
+    kernels = None
+    if runs_on == "cpu":
+        kernels = register_kernels()
+        kernels.on_sync = functools.partial(notes.add, "syncbn-on-cpu")
+        adapt_sync_batch_norm(notes)
+        adapt_ddp(notes)
+        adapt_fsdp(notes)
+        adapt_backends(notes)
+    kept.install()  # last: it must see every DDP, also where an adaptation stands in
     return Adaptations(kept=kept, notes=notes, kernels=kernels)

@@ -45,9 +45,11 @@ class Tracers:
         self._position = Position(program_filename)
         self._memory: MemoryTracer | None = None
         self._observations: Observations | None = None
+        self._collectives: CollectiveTracer | None = None
         if detail == "off":
             return
-        collectives = CollectiveTracer(report, self._position)
+        collectives = CollectiveTracer(report, self._position, on_gpus=device == "cuda")
+        self._collectives = collectives
         statistics = StatisticTracer(report, self._position)
         self._memory = MemoryTracer(report, self._position, device=device, detail=detail)
         self._position.install(statistics.after_forward, self._memory)
@@ -66,6 +68,8 @@ class Tracers:
 
     def end(self) -> None:
         """Report what only the end of the program makes certain."""
+        if self._collectives is not None:
+            self._collectives.settle()
         if self._observations is not None:
             self._observations.finish()
         if self._memory is not None:

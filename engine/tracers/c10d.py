@@ -27,6 +27,11 @@ class Op:
     """Group rank of the other end of a point-to-point call."""
     point_to_point: bool = False
 
+    @property
+    def moves_shards(self) -> bool:
+        """Whether FSDP uses it for the parameters and gradients of a unit."""
+        return self.public in ("all_gather", "reduce_scatter", "all_reduce")
+
 
 def _move(name: str, public: str) -> Op:
     """An op of the usual schema (outputs, inputs, group, ...)."""

@@ -16,8 +16,11 @@ from torch._C._distributed_c10d import Work
 
 from engine.reports import CollectiveReport, EndReport, Report
 from engine.tracers.c10d import Op, output_tensors, read_call
+from engine.tracers.cuda_ends import CudaEnds
 from engine.tracers.position import Position
+from engine.tracers.units import Units
 
+_SETTLE_LIMIT_S = 1.0
 MAX_GROUP_RANKS = 64
 """Members that a report of a call names; the wire takes no more."""
 
@@ -25,9 +28,13 @@ MAX_GROUP_RANKS = 64
 class CollectiveTracer:
     """Collectives and point-to-point calls of one rank."""
 
-    def __init__(self, report: Callable[[Report], None], position: Position) -> None:
+    def __init__(
+        self, report: Callable[[Report], None], position: Position, *, on_gpus: bool = False
+    ) -> None:
         self._report = report
+        self._cuda_ends = CudaEnds(self._end) if on_gpus else None
         self._position = position
+        self._units = Units()
         self._calls = itertools.count()
         self._lock = threading.Lock()
         self._seq: Counter[tuple[str, bool]] = Counter()
@@ -58,7 +65,7 @@ class CollectiveTracer:
         if not isinstance(work, torch.ScriptObject):
             self._end(number)
         elif (future := self._future(op, key[0], Work.unbox(work))) is not None:
-            future.add_done_callback(lambda _: self._end(number))
+            future.add_done_callback(lambda _: self._done(number, key[0]))
         else:
             addresses = frozenset(t.data_ptr() for t in output_tensors(op, args))
             self._without_end[number] = (Work.unbox(work), addresses)
@@ -91,13 +98,18 @@ class CollectiveTracer:
                 output_bytes=call.output_bytes,
                 dtype=call.dtype,
                 phase=self._position.phase(),
-                module=self._position.module(),
+                module=self._module(op),
                 line=self._position.line(),
                 peer=call.peer,
                 group_size=len(call.group_ranks),
             )
         )
         return key
+
+    def _module(self, op: Op) -> str | None:
+        """The FSDP unit that the call serves, else the module that runs."""
+        unit = self._units.module() if op.moves_shards else None
+        return self._position.module() if unit is None else self._position.unit_name(unit)
 
     def _future(self, op: Op, group: str, work: Work) -> torch.futures.Future[object] | None:
         if (op.name, group) in self._without_future:
@@ -107,6 +119,18 @@ class CollectiveTracer:
         except RuntimeError:  # this backend gives this op none
             self._without_future.add((op.name, group))
             return None
+
+    def _done(self, number: int, group: str) -> None:
+        """The future of a call is complete: on GPUs that says only that it was enqueued."""
+        if self._cuda_ends is None:
+            self._end(number)
+        else:
+            self._cuda_ends.enqueued(group, number)
+
+    def settle(self) -> None:
+        """Let what GPUs still do come to its end, before the rank's own."""
+        if self._cuda_ends is not None:
+            self._cuda_ends.settle(_SETTLE_LIMIT_S)
 
     def _end(self, number: int) -> None:
         self._report(EndReport(call=number, at_ns=time.monotonic_ns()))

@@ -171,6 +171,11 @@ class Position:
         root = next((e.module for e in self._local.stack if isinstance(e, Forward)), module)
         return self._names.of(module, root, torch._C._current_graph_task_id() != -1)
 
+    def unit_name(self, module: nn.Module) -> str:
+        """Qualified name of a module that FSDP works for, whether it runs or not."""
+        root = next((e.module for e in self._local.stack if isinstance(e, Forward)), module)
+        return self._names.of(module, root, True)
+
     # ------------------------------------------------------------------ hooks
     def _top(self) -> Forward | Step | None:
         stack = self._local.stack

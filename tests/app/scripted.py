@@ -63,8 +63,16 @@ class ScriptedExecutor:
         return None
 
 
-def started(world_size: int = 2) -> Started:
-    return Started(rank=-1, seq=0, at_ns=0, world_size=world_size, device="cpu", tier="walled")
+def started(world_size: int = 2, simulated_ranks: int | None = None) -> Started:
+    return Started(
+        rank=-1,
+        seq=0,
+        at_ns=0,
+        world_size=world_size,
+        device="cpu",
+        tier="walled",
+        simulated_ranks=simulated_ranks,
+    )
 
 
 def output(text: str, *, rank: int = 0, seq: int = 0) -> Output:

@@ -31,3 +31,13 @@ def test_impossible_number_of_ranks_is_refused() -> None:
     result = CliRunner().invoke(bench_app, ["start", "--ranks", "9"])
     assert result.exit_code == 2
     assert "from 1 to 8" in result.output
+
+
+def test_trace_compares_a_traced_step_with_an_untraced_one() -> None:
+    arguments = ["trace", "--steps", "1", "--repeats", "1", "--width", "64", "--json"]
+    result = CliRunner().invoke(bench_app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout.splitlines()[-1])
+    ratio = found["traced_step_ms"] / found["untraced_step_ms"]
+    assert abs(found["overhead_ratio"] - ratio) < 0.01 * ratio
+    assert found["events_per_step"] > 0

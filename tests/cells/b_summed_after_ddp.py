@@ -1,7 +1,7 @@
 # kind: B
 # ranks: 2
 # outcome: ok
-# says: gradient is 2\\.00 times the average
+# says: gradient is 2\.00 times the average
 # diagnosis: (?=.*(DDP|DistributedDataParallel))(?=.*(gradient|averag))(?=.*(already|again|twice|times))
 # why: average_gradients() from a hand-made loop is kept after the model was wrapped in DDP, and does not divide; examples#1146
 import torch

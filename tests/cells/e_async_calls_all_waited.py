@@ -1,7 +1,7 @@
 # kind: E
 # ranks: 2
 # outcome: ok
-# says: sums: 3\\.0 3\\.0 3\\.0 3\\.0
+# says: sums: 3\.0 3\.0 3\.0 3\.0
 # no-diagnosis
 # why: asynchronous calls that are waited for by wait(), by polling is_completed(), by a future, and an isend; pytorch#27806
 import torch

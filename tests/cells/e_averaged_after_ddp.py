@@ -1,7 +1,7 @@
 # kind: E
 # ranks: 2
 # outcome: ok
-# says: gradient is 1\\.00 times the average
+# says: gradient is 1\.00 times the average
 # no-diagnosis
 # why: a second average after DDP is superfluous but changes nothing; examples#1146
 import torch

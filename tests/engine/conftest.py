@@ -62,10 +62,20 @@ def run(executor: LocalExecutor) -> Runner:
     numbers = count()
 
     async def run_it(
-        source: str, ranks: int = 1, limits: Limits | None = None, detail: Detail = "summary"
+        source: str,
+        ranks: int = 1,
+        limits: Limits | None = None,
+        detail: Detail = "summary",
+        simulated_ranks: int | None = None,
     ) -> Ran:
         ref = RunRef(run_id=f"test-{next(numbers)}")
-        program = Program(source=source, world_size=ranks, limits=limits or Limits(), detail=detail)
+        program = Program(
+            source=source,
+            world_size=ranks,
+            limits=limits or Limits(),
+            detail=detail,
+            simulated_ranks=simulated_ranks,
+        )
         await executor.submit(program, ref)
         return await collect(executor, ref)
 

@@ -174,10 +174,11 @@ async def test_rank_that_ends_early_is_named_and_not_those_who_noticed(run: Runn
     source = GLOO + "if dist.get_rank() != 1:\n    dist.all_reduce(torch.ones(1))\n"
     ran = await run(source, ranks=4)
     assert ran.outcome.status == "error"
-    assert ran.codes == ["left-early"]
+    assert ran.codes == ["branch-not-entered"]
     found = ran.outcome.diagnosis[0]
-    assert (found.rank, found.line) == (1, 5)
-    assert "but rank 1 ended without joining it" in found.message
+    assert (found.line, found.args["at"]) == (5, 4)
+    assert "but rank 1 never joined it" in found.message
+    assert "rank 1 had ended" in found.message
     assert found.args["op"] == "all_reduce"
 
 

@@ -125,7 +125,7 @@ async def test_exception_in_one_rank_shows_its_own_source_line(run: Runner) -> N
     ran = await run(source, ranks=4)
     assert ran.outcome.status == "error"
     assert ran.outcome.first_failed_rank == 2
-    assert ran.codes == ["exception"]
+    assert ran.codes == ["peers-left-behind"]
     found = ran.outcome.diagnosis[0]
     assert (found.rank, found.line, found.args["type"]) == (2, 5, "KeyError")
     shown = ran.text(2, "stderr")

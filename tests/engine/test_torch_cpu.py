@@ -112,6 +112,15 @@ def test_nccl_becomes_gloo_however_it_is_named(seen: Seen) -> None:
     assert seen["same init"] is True
 
 
+def test_warning_of_fsdp_points_at_the_program(seen: Seen) -> None:
+    assert seen["warned in"] == ["program.py"]
+
+
+def test_fsdp_gives_whole_state_on_rank_0_only(adapted: list[Rank]) -> None:
+    num_tensors = [json.loads(ended.output)["whole state"] for ended in adapted]
+    assert num_tensors == [9, 0]  # of two Linear and one BatchNorm
+
+
 def test_signatures_stay(seen: Seen) -> None:
     assert seen["parameters"] == {
         "DDP": ["module", "device_ids", "output_device"],
@@ -149,6 +158,8 @@ def test_each_adaptation_is_noted_once_per_rank(adapted: list[Rank]) -> None:
             "ddp-syncbn-check-lifted": {},
             "syncbn-on-cpu": {},
             "fsdp-device-id": {},
+            "fsdp-sync-check-lifted": {},
+            **({"fsdp-offload-on-cpu": {}} if rank == 0 else {}),  # only it has what is saved
         }
         source = (Path(__file__).parent / "torch_programs/adaptations.py").read_text().splitlines()
         assert source[(notes["nccl-to-gloo"].line or 0) - 1] == 'init_process_group("nccl")'

@@ -30,7 +30,8 @@ class Block(nn.Module):
         q, k, v = heads.permute(2, 0, 3, 1, 4)
         attended = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(attended.transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(nn.functional.gelu(self.up(self.feed_forward_norm(x))))
+        out: Tensor = self.down(nn.functional.gelu(self.up(self.feed_forward_norm(x))))
+        return x + out
 
 
 class Transformer(nn.Module):
@@ -48,7 +49,8 @@ class Transformer(nn.Module):
         x = self.tokens(tokens) + self.positions(torch.arange(tokens.size(1)))
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x))
+        logits: Tensor = self.head(self.norm(x))
+        return logits
 
 
 dist.init_process_group()
@@ -60,13 +62,13 @@ for block in model.blocks:
 fully_shard(model)
 model.to_empty(device="cpu")  # each rank allocates its shards only
 for module in model.modules():
-    if hasattr(module, "reset_parameters"):
+    if isinstance(module, (nn.Linear, nn.Embedding, nn.LayerNorm)):
         module.reset_parameters()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
 tokens = torch.randint(VOCABULARY, (BATCH, LENGTH + 1))
-logits = model(tokens[:, :-1])
-loss = nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
-loss.backward()
+inputs, targets = tokens[:, :-1], tokens[:, 1:]
+loss = nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+loss.backward()  # type: ignore[no-untyped-call]
 optimizer.step()
 print(f"{num_parameters} parameters, {dist.get_world_size()} ranks", flush=True)
 dist.destroy_process_group()

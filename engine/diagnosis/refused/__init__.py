@@ -2,6 +2,7 @@
 
 from engine.diagnosis.partners import detail_of
 from engine.diagnosis.refused.communication import COMMUNICATION
+from engine.diagnosis.refused.cpu import ON_CPU
 from engine.diagnosis.refused.refusal import statement
 from engine.diagnosis.refused.sharding import SHARDING
 from engine.diagnosis.refused.states import STATES
@@ -12,7 +13,7 @@ from engine.echo import is_lost
 from engine.events import Diagnosis, Failure
 from engine.facts import Args
 
-_REFUSALS = (*SHARDING, *STATES, *COMMUNICATION, *TRAINING)
+_REFUSALS = (*SHARDING, *STATES, *COMMUNICATION, *TRAINING, *ON_CPU)
 _MAX_CALL = 70
 _MAX_DETAIL = 160
 

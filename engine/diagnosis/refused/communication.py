@@ -80,9 +80,10 @@ COMMUNICATION: tuple[Refusal, ...] = (
     Refusal(
         code="list-length",
         message=(
-            r"invalid output tensor list|Incorrect input list size (?P<given>\d+)|"
-            r"list index out of range$|list assignment index out of range|invalid (input|"
-            r"output) (tensor )?list|tensor list.*(must|should) (be|have)"
+            r"invalid output tensor list|output lists should be equal to world size|"
+            r"Incorrect input list size (?P<given>\d+)|list index out of range$|"
+            r"list assignment index out of range|invalid (input|output) (tensor )?list|"
+            r"tensor list.*(must|should) (be|have)"
         ),
         text=r"gather|scatter|all_to_all|object|batch_isend",
     ),

@@ -144,6 +144,10 @@ TRAINING: tuple[Refusal, ...] = (
         message=(r"ZeroRedundancyOptimizer only supports using the same dense type"),
     ),
     Refusal(
+        code="zero-overlap-on-gloo",
+        message=(r"Overlapping DDP with ZeRO may meet hangs"),
+    ),
+    Refusal(
         code="zero-overlap-setup",
         message=(r"overlap_with_ddp|hook_with_zero|has not been fully initialized"),
         source=r"ZeroRedundancyOptimizer",

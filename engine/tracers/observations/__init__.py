@@ -48,6 +48,7 @@ class Observations:
         self._clipping.install(watchpoints)
         self._saving.install(watchpoints)
         self._loading.install(watchpoints)
+        self._replicas.on_input = self._loading.input_taken
         self._optimizers.on_step = self._reducing.step_begins
         watchpoints.work_asked.before = lambda args, _: self._reducing.asked(args[0])
 

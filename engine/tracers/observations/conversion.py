@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.module import register_module_forward_pre_hook
@@ -34,6 +35,7 @@ class Conversion:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._has_said_alone = False
         self._pairs: list[_Pair] = []
         self._by_old: dict[int, _Pair] = {}
         self._by_new: dict[int, tuple[weakref.ref[nn.Module], _Pair]] = {}
@@ -66,9 +68,13 @@ class Conversion:
 
     @never_compiled
     def _enter(self, module: nn.Module, args: tuple[object, ...]) -> None:
-        if not self._pairs or not isinstance(module, _BatchNorm):
+        if not isinstance(module, _BatchNorm) or not module.training:
             return
-        if torch.compiler.is_compiling() or not module.training:
+        if torch.compiler.is_compiling():
+            return
+        if isinstance(module, nn.SyncBatchNorm) and not self._has_said_alone:
+            self._find_alone(module)
+        if not self._pairs:
             return
         made = self._by_new.get(id(module))
         if made is not None and made[0]() is module:
@@ -77,3 +83,13 @@ class Conversion:
         pair = self._by_old.get(id(module))
         if pair is not None and pair.old() is module:
             pair.has_old_run = True
+
+    def _find_alone(self, module: nn.SyncBatchNorm) -> None:
+        """Report a layer whose group has nobody to synchronise with."""
+        group = module.process_group
+        if not isinstance(group, dist.ProcessGroup) or group.size() > 1:
+            return
+        with unnoticed():
+            self._has_said_alone = True
+            args = {"layer": self._recorder.position.name(module)}
+            self._recorder.say("alone-in-group", args, self._recorder.position.line())

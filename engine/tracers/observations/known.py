@@ -29,6 +29,7 @@ class Known:
     num_unheld: int = 0
     """Parameters of a wrapped model with a gradient that no optimizer has ever held."""
     num_parameters: int = 0
+    num_sharded: int = 0
     said: set[str] = field(default_factory=set)
     kinds: dict[str, list[weakref.ref[Tensor]]] = field(default_factory=dict)
     """Replicated parameters by kind, as of the newest checked step."""

@@ -27,11 +27,12 @@ class _Order:
 
     sampler: weakref.ref[DistributedSampler[object]]
     epoch: int
-    num_steps: int
-    """Optimizer steps at that time."""
+    counts: dict[int, int]
+    """Steps of each optimizer at that time."""
     repeated_line: int | None = None
-    """Where the same order began again after training; steps since then make it a repetition."""
-    repeated_at: int | None = None
+    """Where the same order began again after training."""
+    trained: frozenset[int] = frozenset()
+    """Optimizers that stepped on it the first time; one more step makes it a repetition."""
     is_reported: bool = False
 
 
@@ -53,6 +54,8 @@ class _Pass:
     numel: int = 0
     total: float = 0.0
     square: float = 0.0
+    num_inputs: int = 0
+    """Training forwards of outermost modules, whose inputs replace the batches in the digest."""
     first: tuple[float, float] | None = None
     is_varied: bool = False
     fed_training: bool = False
@@ -91,28 +94,27 @@ class Loading:
             if not sampler.shuffle or sampler.num_replicas < 2:
                 return
             order = self._orders.get(id(sampler))
-            steps = self._optimizers.num_steps
             if order is None or order.sampler() is not sampler:
-                ref = weakref.ref(sampler)
-                self._orders[id(sampler)] = _Order(
-                    sampler=ref, epoch=sampler.epoch, num_steps=steps
-                )
+                ref, counts = weakref.ref(sampler), self._optimizers.step_counts()
+                self._orders[id(sampler)] = _Order(sampler=ref, epoch=sampler.epoch, counts=counts)
                 return
             self._say_repeated(order)
-            if order.epoch == sampler.epoch and steps > order.num_steps:
-                order.repeated_line = self._recorder.position.line()
-                order.repeated_at = steps
-            order.epoch, order.num_steps = sampler.epoch, steps
+            order.trained = self._stepped_since(order)
+            if order.epoch != sampler.epoch:
+                order.trained = frozenset()
+            order.repeated_line = self._recorder.position.line()
+            order.epoch, order.counts = sampler.epoch, self._optimizers.step_counts()
+
+    def _stepped_since(self, order: _Order) -> frozenset[int]:
+        counts = self._optimizers.step_counts()
+        return frozenset(n for n, steps in counts.items() if steps > order.counts.get(n, 0))
 
     def _say_repeated(self, order: _Order) -> None:
-        """Report a repeated order, once, if steps were taken on it."""
-        if order.repeated_at is None or order.is_reported:
-            return
-        if self._optimizers.num_steps > order.repeated_at:
+        """Report a repeated order, once, if an optimizer stepped on it both times."""
+        if not order.is_reported and order.trained & self._stepped_since(order):
             order.is_reported = True
             args = {"epoch": order.epoch}
             self._recorder.say("repeated-order", args, order.repeated_line)
-        order.repeated_at = None
 
     # ------------------------------------------------------------------ batches
     def _batch_loaded(
@@ -131,7 +133,27 @@ class Loading:
             self._note_steps(one)
             one.is_open = not isinstance(answer, BaseException)
             if not isinstance(answer, BaseException) and one.num_batches < _MAX_BATCHES:
-                _take(one, answer)
+                one.num_batches += 1
+                if not one.num_inputs:
+                    _take(one, answer)
+
+    def input_taken(self, args: tuple[object, ...]) -> None:
+        """The outermost module of a training forward got these arguments.
+
+        What a loader gives need not be what a rank trains on: a program may take its share of
+        each batch. Only calls without positional tensors leave it at the batches.
+        """
+        one = self._passes[-1] if self._passes else None
+        if one is None or not one.is_open or one.num_inputs >= _MAX_BATCHES:
+            return
+        with unnoticed():
+            if not any(True for _ in _tensors(args)):
+                return
+            if not one.num_inputs:
+                one.numel, one.total, one.square = 0, 0.0, 0.0
+                one.first, one.is_varied = None, False
+            one.num_inputs += 1
+            _take(one, args)
 
     def _note_steps(self, one: _Pass) -> None:
         if self._optimizers.num_steps > one.num_steps:
@@ -180,7 +202,6 @@ class Loading:
 def _take(one: _Pass, batch: object) -> None:
     """Add a batch to the digest of its pass; sums do not depend on the order of samples."""
     found = digest(_tensors(batch))
-    one.num_batches += 1
     one.numel += found.numel
     one.total += found.total
     one.square += found.square

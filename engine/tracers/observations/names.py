@@ -17,8 +17,8 @@ ObservationName = Literal[
     # num_with_gradient, total, square, gradient_total, gradient_square, rate (of the first
     # group), num_sharded (parameters of the same optimizer that are shards), zero (1: ZeRO).
     "step",
-    # The optimizer's parameters as it, or the program, ends. optimizer, steps, kind, numel,
-    # total, square.
+    # The optimizer's parameters as it, or the program, ends. optimizer (None: it never
+    # stepped), steps, kind (or "sharded"), made_line, numel, total, square.
     "end",
     # A step used gradients that the last backward left local. optimizer, step, how, forward_line.
     "stepped-unsynced",
@@ -62,6 +62,14 @@ ObservationName = Literal[
     # sampler ("distributed" or "other"), replicas, replica_rank, order (seed of
     # the shuffling), is_varied (1: batches differ).
     "data-pass",
+    # A gathering call got the same tensor for what several ranks send. op, num (outputs).
+    "aliased-outputs",
+    # load_state_dict(strict=False) found none of its keys. key (given), own_key (looked for).
+    "loaded-nothing",
+    # Steps were taken in evaluation mode after others in training mode. layers (class names).
+    "evaluating",
+    # A SyncBatchNorm trains with a group of this rank alone. layer.
+    "alone-in-group",
     # An asynchronous call was never waited for. op.
     "never-waited",
 ]

@@ -14,8 +14,9 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
 from engine.facts import Args
 from engine.tracers.compiling import never_compiled
-from engine.tracers.observations.digest import digest, is_plain
+from engine.tracers.observations.digest import Digest, digest, is_plain
 from engine.tracers.observations.flags import Flags
+from engine.tracers.observations.holdings import Holdings
 from engine.tracers.observations.known import Known, has_values, parameters_of
 from engine.tracers.observations.recorder import Recorder, unnoticed
 from engine.tracers.observations.replicas import Replicas
@@ -32,8 +33,7 @@ class Optimizers:
         self._shards = shards
         self._flags = Flags(recorder, replicas, shards)
         self._known: list[Known] = []
-        self._lines: dict[int, tuple[weakref.ref[Optimizer], int | None]] = {}
-        self._held: dict[int, weakref.ref[Tensor]] = {}
+        self._holdings = Holdings(recorder, replicas, shards)
         self.on_step: Callable[[], None] | None = None
         """Told before anything else when a step begins."""
         self.num_steps = 0
@@ -49,10 +49,18 @@ class Optimizers:
         """Report what the optimizers hold now that the program is over."""
         for known in self._known:
             self._end(known)
+        stepped = [known.optimizer() for known in self._known]
+        for optimizer in self._holdings.alive():
+            if not any(optimizer is other for other in stepped):
+                self._end_unstepped(optimizer)
 
     def alive(self) -> list[Optimizer]:
         """All optimizers that the program still has."""
-        return [o for ref, _ in self._lines.values() if (o := ref()) is not None]
+        return self._holdings.alive()
+
+    def step_counts(self) -> dict[int, int]:
+        """Number of steps of each optimizer that has stepped."""
+        return {known.number: known.num_steps for known in self._known}
 
     def has_stepped_on(self, number: int) -> bool:
         """Whether a step of that optimizer has used its present gradients already."""
@@ -61,7 +69,7 @@ class Optimizers:
     def gradients(self) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Number of the optimizer, parameter and gradient; optimizers to come count on."""
         known: list[Optimizer | None] = [k.optimizer() for k in self._known]
-        known += [o for o in self.alive() if not any(o is k for k in known)]
+        known += [o for o in self._holdings.alive() if not any(o is k for k in known)]
         for number, optimizer in enumerate(known):
             for p in parameters_of(optimizer) if optimizer is not None else ():
                 if is_plain(p.grad) and p.grad is not None:
@@ -72,9 +80,7 @@ class Optimizers:
         with unnoticed():
             optimizer = args[0]
             if isinstance(optimizer, Optimizer) and not isinstance(answer, BaseException):
-                line = self._recorder.position.line()
-                self._lines[id(optimizer)] = (weakref.ref(optimizer), line)
-                self._hold(optimizer)
+                self._holdings.add(optimizer)
 
     def _zeroed(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         """Note gradients that are dropped before any step used them."""
@@ -104,6 +110,7 @@ class Optimizers:
         with unnoticed():
             if self.on_step is not None:
                 self.on_step()
+            self._replicas.step_begins()
             self.num_steps += 1
             known = self._find(optimizer)
             known.num_steps += 1
@@ -112,7 +119,9 @@ class Optimizers:
             if known.num_steps & (known.num_steps - 1) == 0:
                 self._shards.compare_initial()
                 self._check(known, optimizer, parameters)
-            known.has_stepped_on = any(has_values(p.grad) for p in parameters)
+            # A closure computes the gradients of this step later, inside of it.
+            has_closure = (isinstance(args, tuple) and len(args) > 1) or bool(kwargs)
+            known.has_stepped_on = has_closure or any(has_values(p.grad) for p in parameters)
             self._flags.check(known, parameters)
             for wrapper in self._replicas.wrappers:
                 wrapper.forget_forwards()
@@ -122,7 +131,6 @@ class Optimizers:
         for known in self._known:
             if known.optimizer() is optimizer:
                 return known
-        ref, line = self._lines.get(id(optimizer), (None, None))
         number = len(self._known)
 
         def over(_: object) -> None:
@@ -131,7 +139,7 @@ class Optimizers:
 
         known = Known(
             number=number,
-            line=line if ref is not None and ref() is optimizer else None,
+            line=self._holdings.line(optimizer),
             optimizer=weakref.ref(optimizer, over),
         )
         self._known.append(known)
@@ -139,17 +147,11 @@ class Optimizers:
 
     # ------------------------------------------------------------------ full checks
     def _check(self, known: Known, optimizer: Optimizer, parameters: list[Tensor]) -> None:
-        kinds: dict[str, list[Tensor]] = {}
-        split, wrappers = self._shards.split_parameters(), self._wrappers()
-        num_sharded = sum(id(p) in split for p in parameters)
-        for p in parameters:
-            if id(p) not in split and is_plain(p):
-                number = wrappers.get(id(p))
-                kinds.setdefault("plain" if number is None else f"wrapper {number}", []).append(p)
+        kinds, num_sharded = self._sort(parameters)
+        known.num_sharded = num_sharded
         known.num_parameters = len(parameters)
         known.kinds = {k: [weakref.ref(p) for p in found] for k, found in kinds.items()}
-        self._find_stale(known, parameters)
-        self._find_idle(known, parameters)
+        self._holdings.check(known, parameters)
         for kind, found in kinds.items():
             self._say_step(known, optimizer, kind, found, num_sharded)
         if num_sharded and "plain" in kinds and "unsharded" not in known.said:
@@ -189,6 +191,16 @@ class Optimizers:
             known.step_line,
         )
 
+    def _sort(self, parameters: list[Tensor]) -> tuple[dict[str, list[Tensor]], int]:
+        """The parameters that ranks hold in full, by kind, and the number of shards."""
+        kinds: dict[str, list[Tensor]] = {}
+        split, wrappers = self._shards.split_parameters(), self._wrappers()
+        for p in parameters:
+            if id(p) not in split and is_plain(p):
+                number = wrappers.get(id(p))
+                kinds.setdefault("plain" if number is None else f"wrapper {number}", []).append(p)
+        return kinds, sum(id(p) in split for p in parameters)
+
     def _wrappers(self) -> dict[int, int]:
         """Number of the wrapper of each parameter, by its id."""
         found = {}
@@ -204,53 +216,6 @@ class Optimizers:
         ranks = self._replicas.wrappers[int(kind.partition(" ")[2])].ranks
         return ",".join(map(str, ranks))
 
-    def _find_stale(self, known: Known, parameters: list[Tensor]) -> None:
-        stale = [s for p in parameters if (s := self._shards.replaced(p)) is not None]
-        if stale and "stale" not in known.said:
-            known.said.add("stale")
-            self._recorder.say(
-                "stale-parameters",
-                {
-                    "optimizer_line": known.line,
-                    "shard_line": stale[0].line,
-                    "by": stale[0].by,
-                    "num_stale": len(stale),
-                    "num_parameters": len(parameters),
-                },
-                known.line,
-            )
-
-    def _find_idle(self, known: Known, parameters: list[Tensor]) -> None:
-        """Keep track of parameters that are no wrapped model's and never have a gradient."""
-        managed = list(self._managed())
-        theirs = {id(p) for p in managed}
-        idle = {id(p): weakref.ref(p) for p in parameters if p.grad is None and id(p) not in theirs}
-        if known.num_steps > 1:
-            idle = {k: ref for k, ref in idle.items() if k in known.idle}
-        known.idle = idle
-        if idle:
-            for optimizer in self.alive():
-                self._hold(optimizer)
-            known.num_unheld = sum(
-                p.grad is not None and not self._is_held(p) for p in managed if p.requires_grad
-            )
-
-    def _hold(self, optimizer: Optimizer) -> None:
-        """Remember what an optimizer holds, also when it is gone."""
-        self._held.update((id(p), weakref.ref(p)) for p in parameters_of(optimizer))
-
-    def _is_held(self, parameter: Tensor) -> bool:
-        ref = self._held.get(id(parameter))
-        return ref is not None and ref() is parameter
-
-    def _managed(self) -> Iterator[Tensor]:
-        """Parameters of all wrapped and sharded models."""
-        for wrapper in self._replicas.wrappers:
-            for _, p in wrapper.parameters():
-                yield p
-        for unit in self._shards.units:
-            yield from unit.parameters()
-
     # ------------------------------------------------------------------ the end
     def _end(self, known: Known) -> None:
         """Report what an optimizer leaves behind, once."""
@@ -259,17 +224,11 @@ class Optimizers:
         known.is_over = True
         for kind in known.kinds:
             found = digest(known.tensors(kind))
-            self._recorder.say(
-                "end",
-                {
-                    "optimizer": known.number,
-                    "steps": known.num_steps,
-                    "kind": kind,
-                    "numel": found.numel,
-                    "total": found.total,
-                    "square": found.square,
-                },
-                known.step_line,
+            self._say_end(known.number, known.num_steps, kind, known.line, found, known.step_line)
+        if known.num_sharded:
+            nothing = Digest()
+            self._say_end(
+                known.number, known.num_steps, "sharded", known.line, nothing, known.step_line
             )
         if known.idle and known.num_unheld:
             self._recorder.say(
@@ -282,3 +241,35 @@ class Optimizers:
                 },
                 known.line,
             )
+
+    def _end_unstepped(self, optimizer: Optimizer) -> None:
+        """Report an optimizer that never stepped: on other ranks it may have."""
+        kinds, num_sharded = self._sort(list(parameters_of(optimizer)))
+        line = self._holdings.line(optimizer)
+        for kind, found in kinds.items():
+            self._say_end(None, 0, kind, line, digest(found), line)
+        if num_sharded:
+            self._say_end(None, 0, "sharded", line, Digest(), line)
+
+    def _say_end(
+        self,
+        number: int | None,
+        num_steps: int,
+        kind: str,
+        made_line: int | None,
+        found: Digest,
+        line: int | None,
+    ) -> None:
+        self._recorder.say(
+            "end",
+            {
+                "optimizer": number,
+                "steps": num_steps,
+                "kind": kind,
+                "made_line": made_line,
+                "numel": found.numel,
+                "total": found.total,
+                "square": found.square,
+            },
+            line,
+        )

@@ -64,6 +64,7 @@ class Reducing:
         self._said: set[tuple[int, bool]] = set()
         self._again: _Again | None = None
         self._has_looked_again = False
+        self._has_aliased = False
         self._unwaited: dict[int, _Unwaited] = {}
 
     def calling(self, call: Call) -> Call:
@@ -74,6 +75,7 @@ class Reducing:
                 return call(op, args, redispatch)
             with unnoticed():
                 self._look_at_gradients(op, args)
+                self._look_at_outputs(op, args)
             answer = call(op, args, redispatch)
             with unnoticed():
                 self._look_at_work(op, answer)
@@ -126,6 +128,16 @@ class Reducing:
                 self._recorder.say("reduced-by-hand", about, self._recorder.position.line())
             if not self._has_looked_again and op.public == "all_reduce":
                 self._look_again(parameter, tensor)
+
+    def _look_at_outputs(self, op: Op, args: tuple[object, ...]) -> None:
+        """Report one tensor that is to take what several ranks send."""
+        if op.public not in ("all_gather", "gather", "all_to_all") or self._has_aliased:
+            return
+        places = [t.data_ptr() for t in output_tensors(op, args) if t.numel()]
+        if len(set(places)) < len(places):
+            self._has_aliased = True
+            about: Args = {"op": op.public, "num": len(places)}
+            self._recorder.say("aliased-outputs", about, self._recorder.position.line())
 
     def _look_again(self, parameter: Tensor, gradient: Tensor) -> None:
         """Remember the norm of a gradient that DDP has averaged already."""

@@ -4,12 +4,14 @@ May import torch. Keeps no module and no tensor alive.
 """
 
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.nn.parallel import DistributedDataParallel
 
@@ -17,6 +19,8 @@ from engine.tracers.compiling import never_compiled
 from engine.tracers.observations.digest import digest, is_plain
 from engine.tracers.observations.recorder import Recorder, unnoticed
 from engine.tracers.observations.watchpoints import Watchpoints
+
+_DEPEND_ON_MODE = (_BatchNorm, _DropoutNd)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,8 +72,14 @@ class Replicas:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self.wrappers: list[Wrapper] = []
+        self.is_evaluating = False
+        """Whether the outermost module was in evaluation mode in its newest training forward."""
+        self._has_trained = False
+        self._has_said_evaluating = False
         self._by_ddp: dict[int, Wrapper] = {}
         self._by_module: dict[int, Wrapper] = {}
+        self.on_input: Callable[[tuple[object, ...]], None] | None = None
+        """Told of the arguments of each training forward of an outermost module."""
         self.root: weakref.ref[nn.Module] | None = None
         """The outermost module that was called last in training."""
 
@@ -78,6 +88,19 @@ class Replicas:
         watchpoints.ddp_made.after = self._made
         watchpoints.state_loaded.after = self._loaded
         register_module_forward_pre_hook(self._enter)
+
+    def step_begins(self) -> None:
+        """Report a step in evaluation mode after steps in training mode, once."""
+        if not self.is_evaluating:
+            self._has_trained = True
+        elif self._has_trained and not self._has_said_evaluating and self.root is not None:
+            root = self.root()
+            modules = root.modules() if root is not None else ()
+            layers = sorted({type(m).__name__ for m in modules if isinstance(m, _DEPEND_ON_MODE)})
+            if layers:
+                self._has_said_evaluating = True
+                args = {"layers": ", ".join(layers)}
+                self._recorder.say("evaluating", args, self._recorder.position.line())
 
     def _made(self, answer: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         if isinstance(answer, BaseException):
@@ -119,13 +142,26 @@ class Replicas:
     def _loaded(
         self, answer: object, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> None:
-        if isinstance(answer, BaseException) or not self.wrappers:
+        if isinstance(answer, BaseException):
             return
         with unnoticed():
+            self._find_nothing_loaded(answer, args)
             wrapper = self._of(args[0])
             if wrapper is not None:
                 line = self._recorder.position.line()
                 self._recorder.say("loaded", {"wrapper": wrapper.number}, line)
+
+    def _find_nothing_loaded(self, answer: object, args: tuple[object, ...]) -> None:
+        missing = getattr(answer, "missing_keys", [])
+        unexpected = getattr(answer, "unexpected_keys", [])
+        module, given = args[0], args[1] if len(args) > 1 else {}
+        if not missing or not unexpected or not isinstance(given, Mapping):
+            return
+        if len(unexpected) != len(given) or not isinstance(module, nn.Module):
+            return
+        if {name for name, _ in module.named_parameters()} <= set(missing):
+            about = {"key": str(unexpected[0]), "own_key": str(missing[0])}
+            self._recorder.say("loaded-nothing", about, self._recorder.position.line())
 
     def _of(self, module: object) -> Wrapper | None:
         """The wrapper that module is, or is inside of."""
@@ -141,8 +177,13 @@ class Replicas:
         if torch.compiler.is_compiling() or not torch.is_grad_enabled():
             return
         position = self._recorder.position
-        if self.root is None or (self.root() is not module and position.is_outermost(module)):
-            self.root = weakref.ref(module)
+        if position.is_outermost(module) and position.phase() != "backward":
+            if self.root is None or self.root() is not module:
+                self.root = weakref.ref(module)
+                self._has_trained = False
+            self.is_evaluating = not module.training
+            if self.on_input is not None:
+                self.on_input(args)
         wrapper = self._by_ddp.get(id(module))
         if wrapper is not None and wrapper.ddp() is module:
             wrapper.num_forwards += 1
@@ -155,10 +196,13 @@ class Replicas:
         ddp = wrapper.ddp()
         if ddp is not None and position.is_inside(ddp):
             return
-        if wrapper.num_bypasses or _is_within(module, wrapper):
-            if not wrapper.num_bypasses:
-                wrapper.bypass_line = position.line()
+        if wrapper.num_bypasses:
             wrapper.num_bypasses += 1
+            return
+        with unnoticed():
+            if _is_within(module, wrapper):
+                wrapper.bypass_line = position.line()
+                wrapper.num_bypasses = 1
 
 
 def _is_within(module: object, wrapper: Wrapper) -> bool:

@@ -38,6 +38,13 @@ for group in groups:
     dist.destroy_process_group(group)
 dist.destroy_process_group()
 """,
+    "many groups, each destroyed": """
+for _ in range(60):
+    group = dist.new_group([0, 1])
+    dist.all_reduce(torch.ones(1), group=group)
+    dist.destroy_process_group(group)
+dist.destroy_process_group()
+""",
     "no destroy": "model = step(DDP(nn.Linear(3, 3)))",
     "sys.exit with work in flight": """
 import sys

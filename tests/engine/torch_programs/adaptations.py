@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed import init_process_group, new_group
+from torch.distributed.fsdp import FullStateDictConfig, ShardingStrategy, StateDictType
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP  # noqa: N817 - as in the lesson
 from torch.nn.parallel import DistributedDataParallel as DDP  # noqa: N817
 
@@ -51,6 +52,16 @@ for wrapped in (
     FSDP(net(), device_id=local_rank),
 ):
     wrapped(x).sum().backward()
+with warnings.catch_warnings(record=True) as warned:
+    warnings.simplefilter("always")
+    FSDP(net(), sharding_strategy=ShardingStrategy.NO_SHARD)
+seen["warned in"] = [w.filename for w in warned if "NO_SHARD" in str(w.message)]
+synced = FSDP(net(), sync_module_states=True)
+whole = FullStateDictConfig(offload_to_cpu=True, rank0_only=True)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    with FSDP.state_dict_type(synced, StateDictType.FULL_STATE_DICT, whole):
+        seen["whole state"] = len(synced.state_dict())
 seen["two ids"] = raised(lambda: DDP(net(), device_ids=[0, 1]))
 seen["device by name"] = raised(lambda: DDP(net(), device_ids=["cuda:0"]))
 seen["wrong argument"] = raised(lambda: FSDP(net(), no_such_argument=1))

@@ -1,0 +1,60 @@
+"""Who holds which GPU of this machine, and slots of ranks on GPUs. May import slots.
+
+A run has its GPUs to itself: their memory is what the lessons measure, nobody bounds what one run
+takes of it, and what a learner computes there is nobody else's to slow down or to read.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from engine.executor.slots import Slot, Zygote
+
+
+class GpuPool:
+    """The GPUs that no run holds."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self._free = set(numbers)
+
+    def has(self, num_gpus: int) -> bool:
+        """Whether so many are free."""
+        return num_gpus <= len(self._free)
+
+    def take(self, num_gpus: int) -> tuple[int, ...]:
+        """Hold so many, those with the lowest numbers, until they are given back."""
+        assert self.has(num_gpus), "a run was started before its GPUs were free"
+        taken = tuple(sorted(self._free)[:num_gpus])
+        self._free -= set(taken)
+        return taken
+
+    def give_back(self, numbers: Iterable[int]) -> None:
+        """The run that held them has ended."""
+        self._free |= set(numbers)
+
+
+class GpuSlots:
+    """Slots of ranks on GPUs: their warm parent starts with the first run that needs it."""
+
+    def __init__(self, *, allow_unsandboxed: bool) -> None:
+        self._allow_unsandboxed = allow_unsandboxed
+        self._zygote: Zygote | None = None
+        self._lock = asyncio.Lock()
+
+    async def take(self, gpus: Sequence[int]) -> Slot:
+        """A slot whose ranks reach these GPUs and no other. Raises: EngineCrashed."""
+        async with self._lock:
+            if self._zygote is None or not self._zygote.is_alive:
+                await self.close()
+                self._zygote = Zygote(
+                    num_parked_ranks=0,
+                    allow_unsandboxed=self._allow_unsandboxed,
+                    runs_on="cuda",
+                )
+                await self._zygote.start()
+            return await self._zygote.take_with(gpus)
+
+    async def close(self) -> None:
+        """End the warm parent, if there is one."""
+        if self._zygote is not None:
+            await self._zygote.close()
+            self._zygote = None
