@@ -123,9 +123,9 @@ def calls_text(meeting: Meeting) -> str:
 
 def _call_text(call: Collective) -> str:
     text = f"called {call.op}" + (f" on line {call.line}" if call.line is not None else "")
-    more = [f"layer {call.module}"] if call.module and call.phase == "forward" else []
-    if brings(call) and call.dtype:
-        more.append(f"{num_values(call)} {call.dtype} values")
+    more = [f"{num_values(call)} {call.dtype} values"] if brings(call) and call.dtype else []
+    if call.module and call.phase == "forward":
+        more.append(f"layer {call.module}")
     return f"{text} ({', '.join(more)})" if more else text
 
 

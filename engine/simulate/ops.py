@@ -27,6 +27,18 @@ _SUMS_IN_OUTPUT = (
     _aten.soft_margin_loss.default,
     _aten.binary_cross_entropy.default,
 )
+_PLAIN_WITHOUT_SYMBOLS = (
+    _aten.view.default,
+    _aten._unsafe_view.default,
+    _aten.slice.Tensor,
+    _aten.select.int,
+    _aten.copy_.default,
+    _aten.zeros_like.default,
+    _aten.empty_like.default,
+    _aten.new_zeros.default,
+    _aten.new_empty.default,
+)
+"""FakeTensorMode has code of its own for these, which matters for symbolic shapes and devices."""
 _FLOATS_WITHOUT_MEANING = (
     _aten.empty.memory_format,
     _aten.empty_strided.default,
@@ -115,6 +127,8 @@ def _facts_of(func: OpOverload) -> OpFacts:
 
 def _is_direct(func: OpOverload) -> bool:
     name = func.name()  # type: ignore[no-untyped-call]
+    if func in _PLAIN_WITHOUT_SYMBOLS:
+        return True
     return (
         func.namespace == "aten"
         and torch.Tag.inplace_view not in func.tags

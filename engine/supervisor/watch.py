@@ -174,8 +174,7 @@ class Watch:
 
     def hear_init(self, data: bytes) -> None:
         self.control += data
-        *lines, rest = self.control.split(b"\n")
-        self.control = bytearray(rest)
+        *lines, self.control = self.control.split(b"\n")
         for line in lines:
             said = json.loads(line)  # trusted: only init holds this pipe
             if "pids" in said:

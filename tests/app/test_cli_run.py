@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner
@@ -84,10 +85,15 @@ def test_failing_program_is_exit_code_1_with_its_diagnosis(tmp_path: Path) -> No
 
 
 def test_device_that_is_not_there_is_exit_code_3_with_an_outcome(program: Path) -> None:
-    done = run(str(program), "--device", "cuda", "--json")
+    done = run(str(program), "--ranks", "8", "--device", "cuda", "--json")
     assert done.returncode == 3
-    assert [event["status"] for event in events(done.stdout)] == ["engine_failure"]
-    assert "cuda" in done.stderr
+    (outcome,) = events(done.stdout)
+    assert outcome["status"] == "engine_failure"
+    (diagnosis,) = cast("list[dict[str, object]]", outcome["diagnosis"])
+    assert str(diagnosis["code"]).startswith("cuda-")
+    assert cast("dict[str, int]", diagnosis["args"])["ranks"] == 8
+    assert done.stderr == f"academy run: {diagnosis['message']}\n"
+    assert "ranks: 8" in done.stderr
 
 
 def test_interrupted_run_ends_as_cancelled(tmp_path: Path) -> None:

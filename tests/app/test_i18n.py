@@ -108,3 +108,17 @@ def test_missing_ranks_are_named_in_the_language(missing: str) -> None:
     args: Args = {"rank": 0, "op": "a collective", "line": None, "missing": missing, "where": ""}
     japanese = render_code(load_translations()["ja"], DIAGNOSES["deadlock"], args)
     assert not re.search(r"[a-z]", japanese)
+
+
+def test_calls_of_ranks_are_told_in_the_language() -> None:
+    calls = (
+        "rank 0 called all_gather on line 5 (4 float32 values, layer blocks.1), "
+        "ranks 1, 2 called barrier on line 7, rank 3 called send"
+    )
+    args: Args = {"calls": calls, "op": "all_gather", "line": 5}
+    japanese = render_code(load_translations()["ja"], DIAGNOSES["sizes-differ"], args)
+    told = japanese.partition("：")[2].partition("。")[0]
+    assert told == (
+        "ランク 0 は 5 行目で all_gather を呼び出し (float32 の値 4 個, 層 blocks.1), "
+        "ランク 1, 2 は 7 行目で barrier を呼び出し, ランク 3 は send を呼び出し"
+    )

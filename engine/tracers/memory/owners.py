@@ -163,6 +163,8 @@ class Owners:
 
     def _adopt(self, tensor: Tensor, category: Category) -> None:
         plain = local(tensor)
+        if torch._C._functorch.is_functorch_wrapped_tensor(plain):
+            return  # made inside a torch.func transform: it has no storage to ask for
         self._storages.see(plain, category)
         self._storages.classify(plain, category)
 

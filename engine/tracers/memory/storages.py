@@ -147,10 +147,10 @@ def _on_cuda(tensor: Tensor) -> bool:
 
 
 def _simulated(tensor: Tensor) -> bool:
-    if isinstance(tensor, _fake_tensor()):
+    mode = getattr(tensor, "fake_mode", None)
+    if mode is not None:
         # Other fake tensors only answer somebody's question, and a real rank has them as well.
-        is_held = getattr(tensor.fake_mode, "stands_for_memory", False)
-        return is_held and tensor.fake_device.type != "meta"
+        return getattr(mode, "stands_for_memory", False) and tensor.device.type != "meta"
     return _on_cpu(tensor)  # some of torch's own bookkeeping is real in a simulation
 
 

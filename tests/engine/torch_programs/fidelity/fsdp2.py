@@ -155,7 +155,7 @@ for name, build in BUILD.items():
         StateDictOptions(full_state_dict=True),
         StateDictOptions(full_state_dict=True, cpu_offload=True),
     ):
-        if name == "plain":
+        if name == "plain" or (name == "DDP" and not options.cpu_offload):
             continue
         model = build(net())
         opt = adam(model)
