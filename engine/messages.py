@@ -133,6 +133,19 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
             "the simulation, or run the program on real ranks."
         ),
         **MISTAKES,
+        "cpu-tensor-on-gpu-ranks": (
+            "Line {line} (`{call}`), rank {rank}: these ranks run on GPUs, and a tensor or module "
+            "is still on CPU here. Put `{setup}` near the top and move it with `.to(device)`, or "
+            "choose the device cpu for the run. (PyTorch: {detail})"
+        ),
+        "ranks-share-a-gpu": (
+            "Several ranks use the same GPU, and nccl needs one for each rank. Put `{setup}` near "
+            "the top, before `init_process_group`. (PyTorch: {detail})"
+        ),
+        "gpu-out-of-memory": (
+            "Rank {rank} asked for more memory on line {line} than its GPU has left. Use a "
+            "smaller model or batch, or shard the model over more ranks. (PyTorch: {detail})"
+        ),
         "cuda-no-gpu": (
             "The program was to run on the device cuda, and this machine has no GPU for runs "
             "(ranks: {ranks}, GPUs: {gpus}). Choose the device auto or cpu."

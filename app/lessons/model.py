@@ -85,7 +85,7 @@ class RankRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """An editable program that runs on real ranks."""
+    """An editable program that runs on real ranks, or is simulated."""
 
     id: str
     title: Localized
@@ -94,6 +94,8 @@ class Cell:
     ranks: RankRange
     panels: tuple[Panel, ...]
     expect_status: Status
+    simulated_ranks: int | None = None
+    """Ranks that the one process of a simulation stands for; then `ranks` is 1."""
     kind: Literal["cell"] = "cell"
 
 

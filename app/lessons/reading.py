@@ -193,10 +193,17 @@ class _Reader:
             title=_text(entry.title),
             source=source,
             program_name=Path(entry.program).name,
-            ranks=RankRange(default=entry.ranks.default, min=entry.ranks.min, max=entry.ranks.max),
+            ranks=_ranks(entry),
             panels=tuple(entry.panels),
             expect_status=entry.expect,
+            simulated_ranks=entry.simulated_ranks,
         )
+
+
+def _ranks(entry: CellEntry) -> RankRange:
+    if entry.simulated_ranks is not None:
+        return RankRange(default=1, min=1, max=1)
+    return RankRange(default=entry.ranks.default, min=entry.ranks.min, max=entry.ranks.max)
 
 
 def _text(entry: LocalizedEntry) -> Localized:

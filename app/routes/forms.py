@@ -52,4 +52,10 @@ def program_of(draft: Draft, cell: Cell) -> Program:
     assert draft.code is not None
     assert draft.ranks is not None
     # The lessons' programs compute on CPU tensors, and their text speaks of ranks on CPU.
-    return Program(source=draft.code, world_size=draft.ranks, device="cpu", name=cell.program_name)
+    return Program(
+        source=draft.code,
+        world_size=draft.ranks,
+        device="cpu",
+        name=cell.program_name,
+        simulated_ranks=cell.simulated_ranks,
+    )

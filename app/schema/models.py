@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from engine.events import Status
-from engine.program import MAX_RANKS
+from engine.program import MAX_RANKS, MAX_SIMULATED_RANKS
 
 Id = Annotated[
     str,
@@ -72,7 +72,7 @@ class RanksEntry(_Entry):
 
 
 class CellEntry(_Entry):
-    """An editable program that runs on real ranks."""
+    """An editable program that runs on real ranks, or is simulated."""
 
     id: Id
     title: LocalizedEntry
@@ -84,10 +84,28 @@ class CellEntry(_Entry):
         ),
     ]
     ranks: RanksEntry = RanksEntry()
+    simulated_ranks: (
+        Annotated[
+            int,
+            Field(
+                ge=1,
+                le=MAX_SIMULATED_RANKS,
+                description="Simulate one rank of so many instead of running real ones; the page "
+                "says so. Such a cell has no `ranks`.",
+            ),
+        ]
+        | None
+    ) = None
     panels: Annotated[list[Panel], Field(min_length=1, description="In the order to show.")] = [
         "output"
     ]
     expect: Annotated[Status, Field(description="The outcome that the program must have.")] = "ok"
+
+    @model_validator(mode="after")
+    def _has_one_kind_of_ranks(self) -> "CellEntry":
+        if self.simulated_ranks is not None and "ranks" in self.model_fields_set:
+            raise ValueError("a cell has `ranks` or `simulated_ranks`, not both")
+        return self
 
 
 class ChoiceEntry(_Entry):

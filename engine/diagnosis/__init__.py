@@ -39,6 +39,7 @@ _RULES: tuple[Rule, ...] = (
     sends.sizes_differ,
     hangs.never_joined,
     devices.cuda_on_cpu_ranks,
+    devices.amiss_on_gpu_ranks,
     training.one_sample_per_rank,
     training.forward_bypassed,
     refused,

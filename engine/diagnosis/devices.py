@@ -1,7 +1,8 @@
-"""The rule for programs that ask CPU ranks for CUDA: shows the device-neutral line."""
+"""The rules for programs and ranks on unlike devices: CUDA on CPU ranks, CPU on GPU ranks."""
 
 import re
 
+from engine.diagnosis.partners import detail_of
 from engine.diagnosis.rule import Case, say
 from engine.events import Diagnosis
 from engine.facts import Args
@@ -11,7 +12,16 @@ _REFUSALS = re.compile(
     r"torch\._C' has no attribute '_cuda|Invalid device id|cuda.*not available",
     re.I,
 )
+_ON_CPU = re.compile(
+    r"No backend type associated with device type cpu|Tensors must be CUDA and dense|"
+    r"SyncBatchNorm expected input tensor to be on|layers only work with GPU modules|"
+    r"Expected all tensors to be on the same device|Input type \(torch\.FloatTensor\)",
+)
+_SHARED_GPU = re.compile(r"Duplicate GPU detected")
+_GPU_IS_FULL = re.compile(r"CUDA out of memory|CUDA error: out of memory")
 _SETUP = 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")'
+_OWN_GPU = 'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))'
+_OWN_DEVICE = 'device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))'
 
 
 def cuda_on_cpu_ranks(case: Case) -> Diagnosis | None:
@@ -20,6 +30,8 @@ def cuda_on_cpu_ranks(case: Case) -> Diagnosis | None:
     end = case.first_failed
     if failure is None or end is None or not _REFUSALS.search(failure.message):
         return None
+    if _are_on_gpus(case):
+        return None
     text = case.line_text(failure.line)
     neutral = _neutral(text)
     args: Args = {"line": failure.line, "suggestion": neutral, "setup": _SETUP}
@@ -27,6 +39,28 @@ def cuda_on_cpu_ranks(case: Case) -> Diagnosis | None:
     if neutral == text:
         args, code = {"line": failure.line, "suggestion": _guarded(text)}, "cuda-call-on-cpu-ranks"
     return say(code, args, line=failure.line, rank=end.rank)
+
+
+def amiss_on_gpu_ranks(case: Case) -> Diagnosis | None:
+    """A tensor left on CPU, one GPU for several ranks, or no memory left on it."""
+    failure, end = case.first_failure, case.first_failed
+    if failure is None or end is None or not _are_on_gpus(case):
+        return None
+    detail = detail_of(failure)
+    args: Args = {"rank": end.rank, "line": failure.line, "detail": detail}
+    if _GPU_IS_FULL.search(failure.message):
+        return say("gpu-out-of-memory", args, line=failure.line, rank=end.rank)
+    if _SHARED_GPU.search(failure.message):
+        args = {"setup": _OWN_GPU, "detail": detail}
+        return say("ranks-share-a-gpu", args, line=failure.line, rank=end.rank)
+    if _ON_CPU.search(failure.message):
+        args = {**args, "call": case.line_text(failure.line), "setup": _OWN_DEVICE}
+        return say("cpu-tensor-on-gpu-ranks", args, line=failure.line, rank=end.rank)
+    return None
+
+
+def _are_on_gpus(case: Case) -> bool:
+    return case.trace.started is not None and case.trace.started.device == "cuda"
 
 
 def _neutral(text: str) -> str:

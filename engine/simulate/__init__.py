@@ -5,10 +5,12 @@ simulated rank, inside its sandbox, before the learner's program runs; what it c
 changes for the rest of the process. Real ranks never call it.
 """
 
+import logging
 import time
 from collections.abc import Callable
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from engine.events import Failure
 from engine.reports import FailureReport, ObservationReport, Report
@@ -49,6 +51,8 @@ class Simulation:
         adapt_ddp(self._mode)
         adapt_fully_shard()
         adapt_dtensor()
+        # It would tell of each exception in an op once more, with torch's own frames.
+        logging.getLogger(FakeTensorMode.__module__).setLevel(logging.CRITICAL)
         self._mode.__enter__()
 
     def has_failed(self) -> bool:
