@@ -97,7 +97,7 @@ def simulate(
         console.print(str(error))
         raise typer.Exit(3) from None
     table = Table(title="One step of one simulated rank (medians)")
-    for heading in ("ranks", "parameters", "seconds", "CPU seconds", "MiB of the process"):
+    for heading in ("ranks", "parameters", "seconds", "CPU seconds", "MiB added"):
         table.add_column(heading, justify="right")
     for r in results:
         table.add_row(
@@ -105,7 +105,7 @@ def simulate(
             f"{r.num_parameters:,}",
             f"{r.seconds:.2f}",
             f"{r.cpu_seconds:.2f}",
-            f"{r.process_mib:.1f}",
+            f"{r.added_mib:.1f}",
         )
     Console().print(table)
     if as_json:

@@ -30,8 +30,8 @@ class SimulateResult:
     seconds: float
     """From submission to outcome."""
     cpu_seconds: float
-    process_mib: float
-    """Memory that the one process really took."""
+    added_mib: float
+    """Memory that the one process added to what it shares with the warm parent."""
 
 
 async def measure_simulate(
@@ -74,7 +74,7 @@ async def _simulate(
         num_parameters=int(found[1]),
         seconds=seconds,
         cpu_seconds=run.outcome.cpu_s,
-        process_mib=run.outcome.ranks[0].peak_bytes / MIB,
+        added_mib=run.outcome.ranks[0].peak_bytes / MIB,
     )
 
 
@@ -84,5 +84,5 @@ def _median(runs: Sequence[SimulateResult]) -> SimulateResult:
         num_parameters=runs[0].num_parameters,
         seconds=round(statistics.median(r.seconds for r in runs), 3),
         cpu_seconds=round(statistics.median(r.cpu_seconds for r in runs), 3),
-        process_mib=round(statistics.median(r.process_mib for r in runs), 1),
+        added_mib=round(statistics.median(r.added_mib for r in runs), 1),
     )

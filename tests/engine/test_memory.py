@@ -431,6 +431,19 @@ for wrong in (lambda: torch.ones(2, 3) @ torch.ones(2, 3), lambda: model(torch.o
         wrong()
     except Exception as error:
         print(type(error).__name__, error)
+class Odd(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+    def named_modules(self, *args, **kwargs):
+        raise RuntimeError("not yours")
+    modules = parameters = named_parameters = named_modules
+    def __eq__(self, other):
+        raise RuntimeError("no equality")
+    __hash__ = None
+    def forward(self, x):
+        return self.inner(x)
+print(Odd()(torch.zeros(1, 2)).shape)
 with torch.no_grad():
     yes, no = lambda v: v + 1, lambda v: v - 1
     print(torch.cond(torch.tensor(True), yes, no, (torch.zeros(1),)).item())

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from app.i18n import Language
 from app.lessons import Cell, check_folder, load_catalogue
 from app.routes.forms import program_of
 from app.store import Draft
@@ -50,12 +51,13 @@ def test_mark_that_cannot_be_is_one_clear_mistake(tmp_path: Path, key: str, said
 @pytest.mark.parametrize(
     ("language", "label"), [("en", "one rank of 1024"), ("ja", "1024 ランクのうちの 1 つ")]
 )
-def test_page_labels_a_simulated_cell_instead_of_offering_ranks(language: str, label: str) -> None:
-    spoken = "ja" if language == "ja" else "en"
+def test_page_labels_a_simulated_cell_instead_of_offering_ranks(
+    language: Language, label: str
+) -> None:
     cell = CATALOGUE.lessons[0].cells()[0]
-    view = lesson_page(spoken, CATALOGUE.lessons[0]).cells[cell.id]
+    view = lesson_page(language, CATALOGUE.lessons[0]).cells[cell.id]
     marked = replace(view, cell=replace(cell, simulated_ranks=1024))
-    document = read(render(spoken, "_cell.html", view=marked))
+    document = read(render(language, "_cell.html", view=marked))
     assert label in document.text
     assert document.all("option") == []
     (ranks,) = [e for e in document.all("input") if e.attributes.get("name") == "ranks"]

@@ -56,7 +56,7 @@ class Owners:
     # ------------------------------------------------------------------ modules
     def learn_tree(self, root: nn.Module) -> None:
         """Take in what a module and all below it own; again, since wrappers replace it."""
-        for module in root.modules():
+        for module in below(root):
             self._take_in(module)
 
     def learn(self, module: nn.Module) -> None:
@@ -76,7 +76,7 @@ class Owners:
 
     def learn_again(self, root: nn.Module) -> None:
         """Take in what a module and all below it own that has not been met."""
-        for module in root.modules():
+        for module in below(root):
             self.learn(module)
 
     def _take_in(self, module: nn.Module) -> None:
@@ -167,6 +167,18 @@ class Owners:
             return  # made inside a torch.func transform: it has no storage to ask for
         self._storages.see(plain, category)
         self._storages.classify(plain, category)
+
+
+def below(root: nn.Module) -> Iterator[nn.Module]:
+    """A module and all below it, each once, without calling what its class may have redefined."""
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        module = waiting.pop()
+        if id(module) not in seen:
+            seen.add(id(module))
+            yield module
+            waiting.extend(child for child in module._modules.values() if child is not None)
 
 
 def local(tensor: Tensor) -> Tensor:
