@@ -45,6 +45,39 @@ COLLECTIVES: Mapping[str, str] = MappingProxyType(
             "step on its own: let all ranks decide together, for example by an all_reduce of a "
             "flag. At that moment: {where}."
         ),
+        "uneven-while": (
+            "Rank {rank} waits in {op} on line {line}, in a round of the loop of line {at} that "
+            "{missing} did not make: each rank decides for itself when `{text}` ends (calls on "
+            "that line so far: {count} against {fewer}). Let all ranks decide together: reduce "
+            "what the condition depends on, for example by an all_reduce with ReduceOp.MAX, "
+            "before every round. At that moment: {where}."
+        ),
+        "groups-out-of-order": (
+            "The ranks use their groups in a different order, and wait for each other in a ring: "
+            "rank {rank} waits in {op} on line {line} (group of {who}) for {missing}, which waits "
+            "on line {at} (group of {waiting}) for a call that others make only later. Make the "
+            "calls of all groups in the same order on every rank. At that moment: {where}."
+        ),
+        "waits-after-exception": (
+            "Rank {rank} waits in {op} on line {line}, but {missing} has left that code, most "
+            "likely by an exception, and communicates in the `{keyword}` of line {at}. While it "
+            "waits there, its exception stays hidden. Leave collectives out of `except` and "
+            "`finally`: let the exception end the rank, or print it first. At that moment: {where}."
+        ),
+        "splits-differ": (
+            "The ranks' split sizes do not fit together in {op} on line {line}: what rank i sends "
+            "to rank j (`input_split_sizes`) must be what rank j has room for from rank i "
+            "(`output_split_sizes`). Exchange the numbers first, by an `all_to_all_single` of the "
+            "counts, and allocate the output for what arrives. At that moment: {where}."
+        ),
+        "gradients-not-ready": (
+            "Rank {rank} waits in the {op} by which DDP averages gradients, in the backward on "
+            "line {line}, but {missing} went past that backward without it: DDP reduces a bucket "
+            "only when each of its parameters has a gradient. On {missing} some parameters were "
+            "not used in the loss, or the backward ran under `no_sync()`. Let every rank use the "
+            "same parameters (`+ 0 * unused_output.sum()`), or construct DDP with "
+            "`find_unused_parameters=True`. At that moment: {where}."
+        ),
         "layer-not-run": (
             "Layer {module} communicates in its forward: rank {rank} waits in its {op} on line "
             "{line}, but {missing} never joined it. Every rank must run every synchronised or "

@@ -57,6 +57,21 @@ COMMUNICATION: Mapping[str, str] = MappingProxyType(
             "group. Ranks count from 0 to world_size - 1; `src` and `dst` are global ranks also in "
             "a subgroup. (PyTorch: {detail})"
         ),
+        "group-too-large": (
+            "Line {line} (`{call}`), rank {rank}: a group's list names ranks that this run does "
+            "not have. Ranks count from 0 to the world size - 1: make the list from "
+            "`dist.get_world_size()`. (PyTorch: {detail})"
+        ),
+        "group-is-no-group": (
+            "Line {line} (`{call}`), rank {rank}: `group` must be a process group, not a {name} "
+            "of ranks. Make it once with `group = dist.new_group(ranks)`, on all ranks, and pass "
+            "that. (PyTorch: {detail})"
+        ),
+        "rank-in-no-group": (
+            "Line {line} (`{call}`), rank {rank}: `get_rank(group)` is -1 on a rank that is not a "
+            "member of the group, and that was used as a rank or an index. Let only members go "
+            "on: `if dist.get_rank(group) >= 0:`. (PyTorch: {detail})"
+        ),
         "not-a-member": (
             "Line {line} (`{call}`), rank {rank}: this rank, or the rank named as `src` or `dst`, "
             "is not a member of the group. Only members may call a group's collectives (`if rank "

@@ -91,7 +91,8 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "The optimizer made on line {line} made {num_steps} steps on {who} and {other_steps} "
             "on rank {rank}, so only a part of the ranks was updated and the weights no longer fit "
             "together. Every rank must call step(): with replicated or sharded parameters each "
-            "rank updates its own."
+            "rank updates its own. (A GradScaler skips the step where it finds inf: over FSDP "
+            "shards that must be one decision of all ranks, as with ShardedGradScaler.)"
         ),
         "gradients-differ": (
             "At step {step} on line {line}, ranks step on different gradients: their norm is "
@@ -107,13 +108,48 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         "unsharded-parameters": (
             "The parameter {parameter} is in no unit that {by} shards: it stayed a plain tensor, "
             "nobody averages its gradients, and each rank trains its own copy. Shard the root "
-            "module too, after its layers, and add layers before that."
+            "module too, after its layers; add layers before that; and average the gradients of "
+            "what it is told to ignore by hand."
+        ),
+        "ignored-by-ddp": (
+            "The DistributedDataParallel wrapper made on line {line} was told to ignore "
+            "{parameter}: it averages no gradient of it, yet an optimizer updates it, so the "
+            "copies that began equal drift apart. Take it off the list, or average its gradients "
+            "with all_reduce after each backward."
+        ),
+        "gradients-never-cleared": (
+            "Line {line} steps again and again on gradients that were never cleared: each "
+            "backward() adds to those that earlier steps have used already. Call "
+            "optimizer.zero_grad() once per step, before the backward() of the next."
         ),
         "zero-own-gradients": (
             "The ZeroRedundancyOptimizer on line {line} steps on gradients that differ between "
             "ranks: it shards the optimizer state but does not average gradients, so each part of "
             "the model follows the batch of one rank. Wrap the model in DistributedDataParallel "
             "and train the wrapper."
+        ),
+        "loss-averaged-twice": (
+            "all_reduce on line {line} sums the loss in place and backward() then goes through "
+            "its division by {size}. Autograd does not know of the sum, and the wrapper averages "
+            "gradients already: each gradient is {size} times too small. Call backward() on the "
+            "local loss, and all_reduce a detached clone to show it."
+        ),
+        "reduced-in-graph": (
+            "all_reduce on line {line} changes a tensor in place that backward() goes through. "
+            "Autograd does not know of it: no gradient flows back to the other {size} - 1 ranks' "
+            "parts, so the averaged gradient is not that of the whole. Use "
+            "torch.distributed.nn.functional.all_reduce, which has a backward."
+        ),
+        "reduced-temporary": (
+            "The tensor that {op} reduces on line {line} is a temporary: {op} works in place, and "
+            "when the call returned nothing held the result. What the program goes on with is the "
+            "value of its own rank. Keep the tensor: t = torch.tensor(x); dist.{op}(t); x = "
+            "t.item()."
+        ),
+        "summed-again": (
+            "{op} on line {line} sums a tensor that {op} (line {first_line}) had already summed "
+            "over the ranks, unchanged since: it is too large now. If two names or entries hold "
+            "one tensor, a loop over them reduces it twice; reduce a clone for each."
         ),
         "gradients-reduced-late": (
             "Line {line} steps before the gradients are reduced ({op} on line {reduce_line}), so "
@@ -170,6 +206,21 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "the gradients: it clipped by {norm} on rank {rank} and by {other_norm} on rank "
             "{other_rank}, so ranks scale differently. An FSDP model has its own method, which "
             "uses the norm of the whole gradient: model.clip_grad_norm_(max_norm)."
+        ),
+        "clipped-late": (
+            "Gradients are clipped on line {line} after step() on line {step_line} has used them, "
+            "so no update is ever clipped. Clip between backward() and step()."
+        ),
+        "clipped-unsynced": (
+            "Line {line} clips gradients after a microbatch under no_sync(): they are not averaged "
+            "yet, so each rank scales its local part by a factor of its own, and what later "
+            "microbatches add is clipped differently. Accumulate first; clip once, after the last "
+            "backward and before step()."
+        ),
+        "clipped-scaled": (
+            "Line {line} clips gradients that still carry the GradScaler's loss scale of {scale}, "
+            "so max_norm={max_norm} cuts them as many times too far. Call "
+            "scaler.unscale_(optimizer) before clipping."
         ),
         "saved-own-shards": (
             "Only {who} saved on line {line}, and what reached the file are {num_shards} local "

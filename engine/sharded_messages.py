@@ -148,6 +148,20 @@ SHARDED: Mapping[str, str] = MappingProxyType(
             "load a full state dict into a sharded model, and `get_model_state_dict(..., "
             "full_state_dict=True)` to get one out. (PyTorch: {detail})"
         ),
+        "gradient-not-sharded": (
+            "Line {line} (`{call}`), rank {rank}: on a sharded model `p.grad` is a DTensor, and a "
+            "plain tensor was put there. Leave gradients to `zero_grad()` and `backward()`, or "
+            "make one with `torch.zeros_like(p)`. (PyTorch: {detail})"
+        ),
+        "sharded-has-no-module": (
+            "Line {line} (`{call}`), rank {rank}: `fully_shard` changes the model in place and "
+            "wraps nothing, so there is no `.module`: use the model itself, also for its "
+            "`state_dict()`. (PyTorch: {detail})"
+        ),
+        "shard-dimension": (
+            "Line {line} (`{call}`), rank {rank}: `Shard(d)` names a dimension that the tensor "
+            "does not have: they count from 0. (PyTorch: {detail})"
+        ),
         "mixed-with-dtensor": (
             "Line {line} (`{call}`), rank {rank}: `{name}` was given a sharded DTensor and a plain "
             "tensor together. Bring both to one kind: `distribute_tensor(x, mesh, placements)` for "

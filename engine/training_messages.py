@@ -101,6 +101,36 @@ TRAINING: Mapping[str, str] = MappingProxyType(
             "such as `model.parameters()` can be read only once: pass a fresh one, or a list; and "
             "check that the model has trainable parameters at this point. (PyTorch: {detail})"
         ),
+        "loss-not-scalar": (
+            "Line {line} (`{call}`), rank {rank}: `backward()` starts from one number, and this "
+            'loss has several: it was made with `reduction="none"`, or is not yet averaged. Call '
+            "`.mean()` or `.sum()` on it first; DDP averages over the ranks, not over a rank's "
+            "own samples. (PyTorch: {detail})"
+        ),
+        "inference-tensor": (
+            "Line {line} (`{call}`), rank {rank}: a tensor made under `torch.inference_mode()` "
+            "cannot take part in training. Make it under `torch.no_grad()` instead, or pass on a "
+            "`.clone()` of it. (PyTorch: {detail})"
+        ),
+        "label-out-of-range": (
+            "Line {line} (`{call}`), rank {rank}: a label or index in this rank's data is not "
+            "below the number of classes (or of rows of the embedding). Check the data of this "
+            "rank, and that every rank numbers the classes alike: build the mapping once from all "
+            "data. At that moment: {where}. (PyTorch: {detail})"
+        ),
+        "pipeline-microbatches": (
+            "Line {line} (`{call}`), rank {rank}: a pipeline's microbatches must all have the "
+            "shape of the first one, and each stage must output what the next one takes. Choose a "
+            "batch size that `n_microbatches` divides, and drop the incomplete last batch "
+            "(`drop_last=True`). At that moment: {where}. (PyTorch: {detail})"
+        ),
+        "optimizer-state-plain": (
+            "Line {line} (`{call}`), rank {rank}: the optimizer's state was loaded as plain "
+            "tensors, while the parameters are sharded DTensors. Load it with "
+            "`torch.distributed.checkpoint.state_dict.set_optimizer_state_dict(model, optimizer, "
+            "state, options=StateDictOptions(full_state_dict=True))`, which gives each rank its "
+            "shards. (PyTorch: {detail})"
+        ),
         "loss-without-graph": (
             "Line {line} (`{call}`), rank {rank}: this loss is not connected to any parameter: it "
             "was computed under `torch.no_grad()` or `inference_mode`, went through `.item()`, "
@@ -165,6 +195,12 @@ TRAINING: Mapping[str, str] = MappingProxyType(
             "groups as when it was saved, then load. For sharded models use "
             "`torch.distributed.checkpoint.state_dict` (or `FSDP.optim_state_dict_to_load`). "
             "(PyTorch: {detail})"
+        ),
+        "iterable-with-sampler": (
+            "Line {line} (`{call}`), rank {rank}: an IterableDataset decides its own order, so no "
+            "sampler can split it over the ranks: leave `sampler` out, and let the dataset give "
+            "each rank its part, for example `itertools.islice(stream, rank, None, world_size)`; "
+            "keep the number of batches equal on all ranks. (PyTorch: {detail})"
         ),
         "sampler-and-shuffle": (
             "Line {line} (`{call}`), rank {rank}: with a sampler the DataLoader must not shuffle: "

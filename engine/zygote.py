@@ -78,8 +78,7 @@ def _warm(found: Probe, num_parked_ranks: int, runs_on: RunsOn) -> ParkPlan:
     threads = len(os.listdir("/proc/self/task"))
     assert threads == 1, f"the zygote has {threads} threads: a fork of it could hang"
     if runs_on == "cuda":
-        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
-        assert "libcuda.so" not in maps, "the zygote has initialised CUDA: no fork of it could"
+        assert not _has_initialised_cuda(), "the zygote has initialised CUDA: no fork of it could"
     gc.collect()
     gc.freeze()
     return ParkPlan(
@@ -89,6 +88,15 @@ def _warm(found: Probe, num_parked_ranks: int, runs_on: RunsOn) -> ParkPlan:
         rank_main=functools.partial(rank.rank_main, warmed),
         store_main=rank.store_main,
     )
+
+
+def _has_initialised_cuda() -> bool:
+    """Whether the driver's device files are open, as they stay from the first use of CUDA on."""
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the one that lists this folder
+            if str(link.readlink()).startswith("/dev/nvidia"):
+                return True
+    return False
 
 
 def _make_lock(runs_on: RunsOn) -> Lock:

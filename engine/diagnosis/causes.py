@@ -27,13 +27,17 @@ class Cause:
     """How often the rank, and the first of the others, came to the call."""
 
 
-def cause_of(standing: Standing, meeting: Meeting) -> Cause | None:
-    """The innermost place that explains a meeting to which not all ranks came alike."""
+def cause_of(standing: Standing, meeting: Meeting, *, twins: bool) -> Cause | None:
+    """The innermost place that explains a meeting to which not all ranks came alike.
+
+    twins: also a branch of which another arm makes the very same call. Whoever is in that arm is
+    not kept away by the branch, so this is the explanation only where there is no other.
+    """
     # Who is in a branch that names a rank is the plainest explanation, then any other.
     found = [
         cause
         for call in sorted(meeting.calls.values(), key=lambda call: call.rank)
-        if (cause := _for_call(standing, meeting, call)) is not None
+        if (cause := _for_call(standing, meeting, call, twins=twins)) is not None
     ]
     return min(found, key=_order, default=None)
 
@@ -42,7 +46,9 @@ def _order(cause: Cause) -> tuple[bool, bool]:
     return cause.place.kind != "loop" and not cause.place.names_rank, cause.place.kind == "guard"
 
 
-def _for_call(standing: Standing, meeting: Meeting, call: Collective) -> Cause | None:
+def _for_call(
+    standing: Standing, meeting: Meeting, call: Collective, *, twins: bool
+) -> Cause | None:
     others = [rank for rank, c in meeting.calls.items() if (c.op, c.line) != (call.op, call.line)]
     others += meeting.missing
     if not others:
@@ -53,7 +59,7 @@ def _for_call(standing: Standing, meeting: Meeting, call: Collective) -> Cause |
     for other in others:
         theirs = _trail_of(standing, meeting, other)
         num_mine, num_theirs = _counts(standing, call, other)
-        place = _unshared(standing, trail, theirs, num_theirs)
+        place = _unshared(standing, trail, theirs, num_theirs, twins=twins)
         if place is not None:
             return Cause(
                 call=call,
@@ -81,7 +87,12 @@ def _counts(standing: Standing, call: Collective, other: int) -> tuple[int, int]
 
 
 def _unshared(
-    standing: Standing, trail: Sequence[int], theirs: Sequence[int], num_theirs: int
+    standing: Standing,
+    trail: Sequence[int],
+    theirs: Sequence[int],
+    num_theirs: int,
+    *,
+    twins: bool,
 ) -> Place | None:
     """The innermost place around the trail that the other rank was not in."""
     for line in trail:
@@ -91,6 +102,8 @@ def _unshared(
             if place.kind == "loop" and not num_theirs:
                 continue  # the other rank has never been in it: look further out
             if place.kind == "guard" and not place.names_rank:
+                continue
+            if not twins and standing.places.in_every_arm(place, line):
                 continue
             return place
     return None

@@ -3,9 +3,10 @@
 May import trace and the leaves.
 """
 
+import ast
 import signal
 
-from engine.diagnosis import groups, sends
+from engine.diagnosis import groups, sends, waits
 from engine.diagnosis.causes import Cause, cause_of
 from engine.diagnosis.pairing import Meeting, meetings, same_site
 from engine.diagnosis.rule import Case, say
@@ -50,7 +51,16 @@ def is_stuck(case: Case) -> bool:
 
 
 def _unlike(standing: Standing, meeting: Meeting) -> Diagnosis | None:
-    cause = cause_of(standing, meeting)
+    cause = cause_of(standing, meeting, twins=False)
+    if cause is None:
+        found = (
+            waits.after_an_exception(standing, meeting)
+            or waits.in_a_ring(standing)
+            or waits.gradients_not_ready(standing, meeting)
+        )
+        if found is not None:
+            return found
+        cause = cause_of(standing, meeting, twins=True)
     if cause is not None:
         return _say_cause(standing, meeting, cause)
     if meeting.missing and _any_aborted(standing.case):
@@ -94,7 +104,9 @@ def _say_cause(standing: Standing, meeting: Meeting, cause: Cause) -> Diagnosis:
         "fewer": cause.num_theirs,
         "where": standing.where if meeting.missing else calls_text(meeting),
     }
-    if place.kind == "loop":
+    if place.kind == "loop" and isinstance(place.node, ast.While):
+        code = "uneven-while"
+    elif place.kind == "loop":
         code = "uneven-loop" if jump is None else "uneven-loop-jump"
     else:
         code = "branch-not-entered" if place.kind == "branch" else "guard-not-passed"

@@ -15,7 +15,9 @@ def reduced_wrongly(case: Case) -> Iterator[Diagnosis]:
     """The program reduces gradients itself, and replicas end apart all the same."""
     for replica in replicas(case):
         reduced = replica.seen("reduced-by-hand")
-        if replica.wrapper is not None or not reduced or not replica.ends_apart:
+        if replica.wrapper is not None or replica.is_ignored or not reduced:
+            continue
+        if not replica.ends_apart:
             continue
         if len({o.rank for o in reduced}) < len(replica.group) or replica.num_sharded:
             continue
@@ -43,6 +45,32 @@ def reduced_twice(case: Case) -> Iterator[Diagnosis]:
         if abs(ratio - size) <= _SAME_RATIO * size:
             yield say("reduced-twice", {"line": seen.line, "ratio": size}, line=seen.line)
             return
+
+
+def reduced_in_graph(case: Case) -> Iterator[Diagnosis]:
+    """Backward went through a sum that autograd knows nothing of."""
+    for seen in observed(case, "reduced-in-graph")[:1]:
+        args: Args = {"line": seen.line, "size": whole(seen, "size")}
+        code = "loss-averaged-twice" if whole(seen, "numel") == 1 else "reduced-in-graph"
+        yield say(code, args, line=seen.line)
+
+
+def metric_lost(case: Case) -> Iterator[Diagnosis]:
+    """A reduced value that nobody can read any more."""
+    for seen in observed(case, "reduced-temporary")[:1]:
+        args: Args = {"line": seen.line, "op": text(seen, "op")}
+        yield say("reduced-temporary", args, line=seen.line)
+
+
+def metric_summed_again(case: Case) -> Iterator[Diagnosis]:
+    """One tensor under two names: each loop over the names sums it once more."""
+    for seen in observed(case, "summed-again")[:1]:
+        args: Args = {
+            "line": seen.line,
+            "first_line": whole(seen, "first_line"),
+            "op": text(seen, "op"),
+        }
+        yield say("summed-again", args, line=seen.line)
 
 
 def never_waited(case: Case) -> Iterator[Diagnosis]:

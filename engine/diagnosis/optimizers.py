@@ -28,6 +28,12 @@ def gradients_dropped(case: Case) -> Iterator[Diagnosis]:
         yield say("gradients-dropped", args, line=whole(seen, "zero_line"))
 
 
+def never_cleared(case: Case) -> Iterator[Diagnosis]:
+    """Every backward adds to the gradients that the steps before have used."""
+    for seen in observed(case, "uncleared")[:1]:
+        yield say("gradients-never-cleared", {"line": seen.line}, line=seen.line)
+
+
 def holds_others(case: Case) -> Iterator[Diagnosis]:
     """Its parameters never have a gradient; the model's do, and no optimizer has them."""
     if observed(case, "stale-parameters"):

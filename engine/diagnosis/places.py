@@ -90,6 +90,30 @@ class Places:
         """Whether the lines lie in different arms of one branch."""
         return self._tree is not None and self._in_two_arms(self._tree.body, one, other)
 
+    def in_every_arm(self, branch: Place, line: int) -> bool:
+        """Whether another arm of the branch makes the very call of that line."""
+        if not isinstance(branch.node, ast.If):
+            return False
+        arms = (branch.node.body, branch.node.orelse)
+        inside = [arm for arm in arms if arm and arm[0].lineno <= line <= _end(arm)]
+        others = [
+            node for arm in arms if arm not in inside for part in arm for node in _calls(part)
+        ]
+        mine = {ast.unparse(call) for call in self.calls(line)}
+        return bool(mine & {ast.unparse(call) for call in others})
+
+    def rescue(self, line: int, other: int) -> Jump | None:
+        """The `except` or `finally` around the other line, of the `try` that the line is in."""
+        for node in ast.walk(self._tree) if self._tree is not None else ():
+            if not isinstance(node, ast.Try) or not node.body[0].lineno <= line <= _end(node.body):
+                continue
+            for handler in node.handlers:
+                if handler.lineno <= other <= _end(handler.body):
+                    return Jump(line=handler.lineno, keyword="except")
+            if node.finalbody and node.finalbody[0].lineno <= other <= _end(node.finalbody):
+                return Jump(line=node.finalbody[0].lineno - 1, keyword="finally")
+        return None
+
     def jump(self, loop: Place) -> Jump | None:
         """The first way out of a round of a loop that depends on a condition."""
         return next(_jumps(loop.node, True), None)
@@ -108,7 +132,7 @@ class Places:
         """Every call of the program."""
         if self._tree is None:
             return []
-        return [node for node in ast.walk(self._tree) if isinstance(node, ast.Call)]
+        return list(_calls(self._tree))
 
     def suite(self, line: int) -> tuple[Place, ...]:
         """The branches that a line is in, for comparing two lines."""
@@ -132,7 +156,7 @@ class Places:
             self._descend(statement.body, line, found)
             return
         for arm in _arms(statement):
-            if arm and arm[0].lineno <= line <= (arm[-1].end_lineno or 0):
+            if arm and arm[0].lineno <= line <= _end(arm):
                 if isinstance(statement, (ast.If, *_LOOPS)):
                     found.append(self._place(statement, arm))
                 self._descend(arm, line, found)
@@ -142,7 +166,7 @@ class Places:
         return Place(
             kind="branch" if isinstance(statement, ast.If) else "loop",
             first=arm[0].lineno,
-            last=arm[-1].end_lineno or arm[-1].lineno,
+            last=_end(arm),
             header=statement.lineno,
             text=self._text(statement.lineno),
             node=statement,
@@ -153,7 +177,7 @@ class Places:
         return Place(
             kind="guard",
             first=(guard.end_lineno or guard.lineno) + 1,
-            last=body[-1].end_lineno or body[-1].lineno,
+            last=_end(body),
             header=guard.lineno,
             text=self._text(guard.lineno),
             node=guard,
@@ -205,6 +229,14 @@ def _made_from_rank(tree: ast.Module) -> Iterator[str]:
             for name, value in zip(names, values, strict=False):
                 if isinstance(name, ast.Name) and _RANK.search(ast.unparse(value)):
                     yield name.id
+
+
+def _end(body: Sequence[ast.stmt]) -> int:
+    return body[-1].end_lineno or body[-1].lineno
+
+
+def _calls(node: ast.AST) -> Iterator[ast.Call]:
+    return (inner for inner in ast.walk(node) if isinstance(inner, ast.Call))
 
 
 def _spans(node: ast.stmt, line: int) -> bool:

@@ -27,6 +27,11 @@ class Replica:
         return int(number_of) if number_of.isdecimal() else None
 
     @property
+    def is_ignored(self) -> bool:
+        """Whether a DDP wrapper was told to leave the parameters alone."""
+        return self.kind.startswith("ignored ")
+
+    @property
     def line(self) -> int | None:
         """Where it steps."""
         return self.steps[0][self.group[0]].line

@@ -213,9 +213,9 @@ def _any_apart(ends: Mapping[int, Observation]) -> bool:
 def unsharded_beside_shards(case: Case) -> Iterator[Diagnosis]:
     """Parameters outside of every sharded unit are trained, and nobody averages their gradients."""
     for replica in replicas(case):
-        if replica.wrapper is not None or not replica.num_sharded:
+        if replica.wrapper is not None or replica.is_ignored or not replica.num_sharded:
             continue
-        if not replica.ends_apart or not replica.has_own_gradients:
+        if not _is_left_behind(replica):
             continue
         for seen in replica.seen("unsharded")[:1]:
             args: Args = {
@@ -224,6 +224,29 @@ def unsharded_beside_shards(case: Case) -> Iterator[Diagnosis]:
                 "by": text(seen, "by"),
             }
             yield say("unsharded-parameters", args, line=seen.line)
+
+
+def ignored_but_trained(case: Case) -> Iterator[Diagnosis]:
+    """Parameters that DDP was told to ignore are trained on each rank's own gradients."""
+    for replica in replicas(case):
+        if not replica.is_ignored or not _is_left_behind(replica):
+            continue
+        number_of = int(replica.kind.partition(" ")[2])
+        for seen in observed(case, "ignoring"):
+            if whole(seen, "wrapper") == number_of:
+                args: Args = {"line": seen.line, "parameter": text(seen, "parameter") or "-"}
+                yield say("ignored-by-ddp", args, line=seen.line)
+                return
+
+
+def _is_left_behind(replica: Replica) -> bool:
+    """Whether replicas that began alike drift on their own gradients.
+
+    Experts are meant to differ: they begin differently, or tokens travel between them.
+    """
+    if not replica.ends_apart or not replica.has_own_gradients or replica.begins_apart:
+        return False
+    return not any(c.op == "all_to_all" for c in replica.case.trace.collectives)
 
 
 def zero_on_own_gradients(case: Case) -> Iterator[Diagnosis]:

@@ -51,6 +51,22 @@ def untied(case: Case) -> Iterator[Diagnosis]:
         yield say("weights-untied", args, line=seen.line)
 
 
+def clipped_at_the_wrong_time(case: Case) -> Iterator[Diagnosis]:
+    """Gradients were clipped too late, too early, or with the loss scale still on them."""
+    for seen in observed(case, "clipped-late")[:1]:
+        args: Args = {"line": seen.line, "step_line": whole(seen, "step_line")}
+        yield say("clipped-late", args, line=seen.line)
+    for seen in observed(case, "clipped-unsynced")[:1]:
+        yield say("clipped-unsynced", {"line": seen.line}, line=seen.line)
+    for seen in observed(case, "clipped-scaled")[:1]:
+        args = {
+            "line": seen.line,
+            "max_norm": number(seen, "max_norm"),
+            "scale": number(seen, "scale"),
+        }
+        yield say("clipped-scaled", args, line=seen.line)
+
+
 def clipped_by_own_norm(case: Case) -> Iterator[Diagnosis]:
     """Each rank clipped its shards by a norm of its own."""
     per_rank: dict[int, list[Observation]] = {}

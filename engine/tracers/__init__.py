@@ -60,7 +60,7 @@ class Tracers:
         interception.on_gather_stats = statistics.gathered
         self._memory.begin(prepared.memory)
         if device != "simulated":  # they compare values between ranks, and here are none
-                self._observations.install(prepared.watchpoints)
+            self._observations.install(prepared.watchpoints)
 
     def line(self) -> int | None:
         """The learner's source line that this thread is running, None outside the program."""

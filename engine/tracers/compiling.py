@@ -1,4 +1,4 @@
-"""Keeps torch.compile away from the tracers' own code. May import torch."""
+"""Keeps torch.compile and warnings away from the tracers' own code. May import torch."""
 
 from collections.abc import Callable
 from types import FunctionType
@@ -12,6 +12,8 @@ from torch._C._dynamo.eval_frame import (
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_INTERNAL = " (importlib._bootstrap)"
+"""What `warnings` knows the frames by that it does not count."""
 
 
 def never_compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -23,4 +25,17 @@ def never_compiled(function: Callable[P, R]) -> Callable[P, R]:
         raise AssertionError("only a plain function has code of its own")
     skip = _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP)
     set_code_exec_strategy(function.__code__, skip)
+    return function
+
+
+def passed_over(function: Callable[P, R]) -> Callable[P, R]:
+    """Let warnings.warn(stacklevel=...) in what function calls not count function's frame.
+
+    torch counts from its own function to the program's line; a wrapper between the two would have
+    the warning point at the wrapper. The file's name still begins with the real one.
+    """
+    if not isinstance(function, FunctionType):
+        raise AssertionError("only a plain function has code of its own")
+    code = function.__code__
+    function.__code__ = code.replace(co_filename=code.co_filename + _INTERNAL)
     return function

@@ -84,6 +84,8 @@ class Position:
         self._backward: tuple[int, str] | None = None
         """The graph task that runs and the module whose backward began last in it."""
         self._listener: Listener | None = None
+        self.on_backward: Callable[[], None] | None = None
+        """Told when a backward reaches the outputs of its first module."""
 
     def install(self, after_forward: AfterForward, listener: Listener) -> None:
         """Register the hooks; after_forward(module, args, output) runs inside each forward."""
@@ -222,6 +224,8 @@ class Position:
         task = torch._C._current_graph_task_id()
         is_first = self._backward is None or self._backward[0] != task
         self._backward = (task, name)
+        if is_first and self.on_backward is not None:
+            self.on_backward()
         if self._listener is None:
             return
         self._listener.backward_reached(is_first)

@@ -60,6 +60,21 @@ COMMUNICATION: tuple[Refusal, ...] = (
         ),
     ),
     Refusal(
+        code="group-too-large",
+        message=(r"new group's (world size|rank) should be"),
+    ),
+    Refusal(
+        code="group-is-no-group",
+        message=(r"unhashable type: '(?P<name>list|set|dict)'"),
+        text=r"group|all_reduce|all_gather|broadcast|reduce|scatter|barrier",
+        source=r"\bgroup\s*=\s*|ProcessGroup|dist\.",
+    ),
+    Refusal(
+        code="rank-in-no-group",
+        message=(r"^-1$"),
+        source=r"get_(group_)?rank\(\s*[^)\s]",
+    ),
+    Refusal(
         code="not-a-member",
         message=(
             r"is not part of group|Invalid process group specified|Group .* is not registered|"

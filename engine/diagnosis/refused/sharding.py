@@ -157,6 +157,25 @@ SHARDING: tuple[Refusal, ...] = (
         message=(r"Error\(s\) in loading state_dict[\s\S]*got mixed torch\.Tensor and DTensor"),
     ),
     Refusal(
+        code="optimizer-state-plain",
+        message=(r"got mixed torch\.Tensor and DTensor"),
+        text=r"\.step\(",
+        source=r"\w*opt\w*\.load_state_dict\(",
+    ),
+    Refusal(
+        code="gradient-not-sharded",
+        message=(r"sharded_param\.grad to be DTensor"),
+    ),
+    Refusal(
+        code="sharded-has-no-module",
+        message=(r"'FSDP\w+' object has no attribute 'module'"),
+    ),
+    Refusal(
+        code="shard-dimension",
+        message=(r"Dimension out of range"),
+        text=r"Shard|distribute|redistribute|parallelize",
+    ),
+    Refusal(
         code="mixed-with-dtensor",
         message=(r"(?P<name>[\w.]+) got mixed torch\.Tensor and DTensor"),
     ),

@@ -102,6 +102,25 @@ TRAINING: tuple[Refusal, ...] = (
         message=(r"got an empty parameter list"),
     ),
     Refusal(
+        code="loss-not-scalar",
+        message=(r"grad can be implicitly created only for scalar outputs"),
+    ),
+    Refusal(
+        code="inference-tensor",
+        message=(
+            r"Inference tensors cannot be saved for backward|[Ii]nplace update to inference tensor"
+        ),
+    ),
+    Refusal(
+        code="label-out-of-range",
+        message=(r"Target (?P<name>-?\d+) is out of bounds|index out of range in self"),
+    ),
+    Refusal(
+        code="pipeline-microbatches",
+        message=(r"Failed to run stage (forward|backward)|[Ss]hape mismatch.*stage"),
+        source=r"pipelining",
+    ),
+    Refusal(
         code="loss-without-graph",
         message=(r"does not require grad and does not have a grad_fn"),
     ),
@@ -159,6 +178,10 @@ TRAINING: tuple[Refusal, ...] = (
             r"has a different number of parameter groups)|"
             r"doesn't match the size of optimizer's group"
         ),
+    ),
+    Refusal(
+        code="iterable-with-sampler",
+        message=(r"IterableDataset: expected unspecified sampler"),
     ),
     Refusal(
         code="sampler-and-shuffle",

@@ -17,6 +17,7 @@ from engine.tracers.observations.reducing import Call, Reducing, Waited
 from engine.tracers.observations.replicas import Replicas
 from engine.tracers.observations.saving import Saving
 from engine.tracers.observations.shards import Shards
+from engine.tracers.observations.summing import Summing
 from engine.tracers.observations.watchpoints import Watchpoints
 from engine.tracers.position import Position
 
@@ -30,14 +31,20 @@ class Observations:
         self, report: Callable[[Report], None], position: Position, program_filename: str
     ) -> None:
         recorder = Recorder(report, position)
+        self._position = position
         self._replicas = Replicas(recorder)
         self._shards = Shards(recorder)
         self._optimizers = Optimizers(recorder, self._replicas, self._shards)
         self._conversion = Conversion(recorder)
-        self._clipping = Clipping(recorder, self._shards)
+        self._clipping = Clipping(recorder, self._shards, self._replicas, self._optimizers)
         self._saving = Saving(recorder, self._shards, self._optimizers)
         self._loading = Loading(recorder, self._optimizers)
-        self._reducing = Reducing(recorder, self._optimizers, self._replicas, program_filename)
+        summing = Summing(
+            recorder, self._optimizers, self._replicas, self._shards, program_filename
+        )
+        self._reducing = Reducing(
+            recorder, self._optimizers, self._replicas, summing, program_filename
+        )
 
     def install(self, watchpoints: Watchpoints) -> None:
         """Observe from now on; position's own hooks must be registered already."""
@@ -49,6 +56,7 @@ class Observations:
         self._saving.install(watchpoints)
         self._loading.install(watchpoints)
         self._replicas.on_input = self._loading.input_taken
+        self._position.on_backward = self._optimizers.backward_begins
         self._optimizers.on_step = self._reducing.step_begins
         watchpoints.work_asked.before = lambda args, _: self._reducing.asked(args[0])
 
@@ -62,8 +70,6 @@ class Observations:
 
     def finish(self) -> None:
         """Report what only the end of the program makes certain."""
-        with unnoticed():
-            self._shards.compare_initial()
         with unnoticed():
             self._optimizers.finish()
         with unnoticed():

@@ -37,6 +37,9 @@ class Flags:
     def _check_wrapper(self, known: Known, wrapper: Wrapper) -> None:
         if wrapper.num_forwards and not wrapper.is_synced:
             self._say_unsynced(known, "no_sync", wrapper.forward_line)
+        elif wrapper.clip_line is not None and "clipped" not in wrapper.said:
+            wrapper.said.add("clipped")
+            self._recorder.say("clipped-unsynced", {"wrapper": wrapper.number}, wrapper.clip_line)
         key = f"inner {wrapper.number}"
         if (wrapper.num_bypasses or not wrapper.num_forwards) and key not in known.said:
             known.said.add(key)

@@ -1,13 +1,28 @@
 """One optimizer that has stepped, and its parameters. May import torch."""
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from torch import Tensor
 from torch.optim.optimizer import Optimizer
 
 from engine.tracers.observations.digest import is_plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Version:
+    """A tensor, and how often it had been written."""
+
+    tensor: weakref.ref[Tensor]
+    count: int
+
+    def is_of(self, other: "Version | None") -> bool:
+        """Whether the other is the same tensor, unchanged."""
+        if other is None or self.count != other.count:
+            return False
+        tensor = self.tensor()
+        return tensor is not None and tensor is other.tensor()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,6 +45,12 @@ class Known:
     """Parameters of a wrapped model with a gradient that no optimizer has ever held."""
     num_parameters: int = 0
     num_sharded: int = 0
+    used: Version | None = None
+    """A gradient that the newest step used."""
+    is_uncleared: bool = False
+    """Whether the newest backward adds to gradients that a step has used."""
+    num_uncleared: int = 0
+    """Steps on such sums."""
     said: set[str] = field(default_factory=set)
     kinds: dict[str, list[weakref.ref[Tensor]]] = field(default_factory=dict)
     """Replicated parameters by kind, as of the newest checked step."""
@@ -44,6 +65,12 @@ def parameters_of(optimizer: Optimizer) -> Iterator[Tensor]:
     """Everything that the optimizer updates."""
     for group in optimizer.param_groups:
         yield from group["params"]
+
+
+def version_of(parameters: Iterable[Tensor]) -> Version | None:
+    """The first gradient as it is now."""
+    first = next((p.grad for p in parameters if p.grad is not None), None)
+    return None if first is None else Version(tensor=weakref.ref(first), count=first._version)
 
 
 def has_values(gradient: Tensor | None) -> bool:

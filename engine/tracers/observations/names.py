@@ -44,13 +44,30 @@ ObservationName = Literal[
     # A collective of the program's own used gradients that DDP had averaged. ratio (norm of the
     # first such gradient at the step to its norm before), size (of the group).
     "reduced-twice",
-    # A sharded unit still has its initial values at the first step. unit, by, ranks, numel,
+    # A sharded unit still has its initial values at its first step. unit, by, ranks, numel,
     # total, square (before sharding), module.
     "initial-shards",
     # One parameter went into two sharded units. by, parameter, first_line.
     "untied",
     # Gradients of FSDP1 shards were clipped. norm (that was used), max_norm, size (of the group).
     "clipped-shards",
+    # A wrapper was told to ignore parameters that need gradients. wrapper, parameter (the first).
+    "ignoring",
+    # Gradients were clipped after the step that used them. step_line.
+    "clipped-late",
+    # Gradients were clipped under no_sync, and more was added before the step. wrapper.
+    "clipped-unsynced",
+    # GradScaler.step of gradients that were clipped while they had its scale. max_norm, scale.
+    "clipped-scaled",
+    # The second step in a row on gradients that a backward added to used ones. optimizer.
+    "uncleared",
+    # A backward went through a tensor that all_reduce had changed in place. size (of the group),
+    # numel.
+    "reduced-in-graph",
+    # A small tensor went into all_reduce and was gone when the call returned. op.
+    "reduced-temporary",
+    # A small tensor went into all_reduce twice, unchanged in between. op, first_line.
+    "summed-again",
     # torch.save wrote shards. path, key, num_shards, size (ranks that hold one), how.
     "saved-shards",
     # A batch norm ran although convert_sync_batchnorm had made another layer for it, which never

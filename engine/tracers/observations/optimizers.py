@@ -17,11 +17,19 @@ from engine.tracers.compiling import never_compiled
 from engine.tracers.observations.digest import Digest, digest, is_plain
 from engine.tracers.observations.flags import Flags
 from engine.tracers.observations.holdings import Holdings
-from engine.tracers.observations.known import Known, has_values, parameters_of
+from engine.tracers.observations.known import (
+    Known,
+    Version,
+    has_values,
+    parameters_of,
+    version_of,
+)
 from engine.tracers.observations.recorder import Recorder, unnoticed
 from engine.tracers.observations.replicas import Replicas
 from engine.tracers.observations.shards import Shards, name_in
 from engine.tracers.observations.watchpoints import Watchpoints
+
+_MANY = 2
 
 
 class Optimizers:
@@ -116,16 +124,47 @@ class Optimizers:
             known.num_steps += 1
             known.step_line = self._recorder.position.line()
             parameters = list(parameters_of(optimizer))
+            self._find_uncleared(known)
             if known.num_steps & (known.num_steps - 1) == 0:
-                self._shards.compare_initial()
+                if self._shards.has_any(parameters):
+                    self._shards.compare_initial()
                 self._check(known, optimizer, parameters)
             # A closure computes the gradients of this step later, inside of it.
             has_closure = (isinstance(args, tuple) and len(args) > 1) or bool(kwargs)
             known.has_stepped_on = has_closure or any(has_values(p.grad) for p in parameters)
+            known.used = None if has_closure else version_of(parameters)
             self._flags.check(known, parameters)
             for wrapper in self._replicas.wrappers:
                 wrapper.forget_forwards()
             known.zero_line = None
+
+    def backward_begins(self) -> None:
+        """Note whether it is going to add to gradients that a step has used already."""
+        with unnoticed():
+            for known in self._known:
+                known.is_uncleared = known.used is not None and known.used.is_of(
+                    self._version(known)
+                )
+
+    def has_used(self, parameter: Tensor) -> Known | None:
+        """The optimizer that has stepped on the gradient that parameter has now."""
+        now = version_of([parameter])
+        return next((k for k in self._known if k.used is not None and k.used.is_of(now)), None)
+
+    def _version(self, known: Known) -> Version | None:
+        optimizer = known.optimizer()
+        return None if optimizer is None else version_of(parameters_of(optimizer))
+
+    def _find_uncleared(self, known: Known) -> None:
+        """Report the second step in a row on gradients that were added to used ones."""
+        if not known.is_uncleared or not known.has_stepped_on:
+            known.num_uncleared = 0
+        else:
+            known.num_uncleared += 1
+            if known.num_uncleared == _MANY and "uncleared" not in known.said:
+                known.said.add("uncleared")
+                self._recorder.say("uncleared", {"optimizer": known.number}, known.step_line)
+        known.is_uncleared = False
 
     def _find(self, optimizer: Optimizer) -> Known:
         for known in self._known:
@@ -197,17 +236,18 @@ class Optimizers:
         split, wrappers = self._shards.split_parameters(), self._wrappers()
         for p in parameters:
             if id(p) not in split and is_plain(p):
-                number = wrappers.get(id(p))
-                kinds.setdefault("plain" if number is None else f"wrapper {number}", []).append(p)
+                kinds.setdefault(wrappers.get(id(p), "plain"), []).append(p)
         return kinds, sum(id(p) in split for p in parameters)
 
-    def _wrappers(self) -> dict[int, int]:
-        """Number of the wrapper of each parameter, by its id."""
+    def _wrappers(self) -> dict[int, str]:
+        """The kind of each parameter of a wrapped model, by its id."""
         found = {}
         for wrapper in self._replicas.wrappers:
             alive = [p for ref in wrapper.managed.values() if (p := ref()) is not None]
-            for p in (*alive, *(p for _, p in wrapper.parameters())):
-                found[id(p)] = wrapper.number
+            found.update((id(p), f"wrapper {wrapper.number}") for p in alive)
+            for name, p in wrapper.parameters():
+                is_ignored = name in wrapper.ignored and not wrapper.manages(p)
+                found[id(p)] = f"{'ignored' if is_ignored else 'wrapper'} {wrapper.number}"
         return found
 
     def _ranks(self, kind: str) -> str:

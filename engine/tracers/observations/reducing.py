@@ -19,6 +19,7 @@ from engine.tracers.c10d import Op, output_tensors
 from engine.tracers.observations.optimizers import Optimizers
 from engine.tracers.observations.recorder import Recorder, unnoticed
 from engine.tracers.observations.replicas import Replicas
+from engine.tracers.observations.summing import Summing
 
 Call = Callable[[Op, tuple[object, ...], Callable[[], object]], object]
 Waited = Callable[[Work | Tensor], None]
@@ -52,11 +53,13 @@ class Reducing:
         recorder: Recorder,
         optimizers: Optimizers,
         replicas: Replicas,
+        summing: Summing,
         program_filename: str,
     ) -> None:
         self._recorder = recorder
         self._optimizers = optimizers
         self._replicas = replicas
+        self._summing = summing
         self._filename = program_filename
         self._owners: dict[int, tuple[weakref.ref[Tensor], int]] = {}
         """Parameter and number of its optimizer, by the address of the gradient."""
@@ -71,11 +74,15 @@ class Reducing:
         """Stand around what carries out collectives."""
 
         def watched(op: Op, args: tuple[object, ...], redispatch: Callable[[], object]) -> object:
+            if op.public == "all_reduce" and torch.is_grad_enabled():
+                with unnoticed():
+                    self._summing.look_at_graph(op, args)
             if op.output is None or self._recorder.position.phase() is not None:
                 return call(op, args, redispatch)
             with unnoticed():
                 self._look_at_gradients(op, args)
                 self._look_at_outputs(op, args)
+                self._summing.look_at_metric(op, args)
             answer = call(op, args, redispatch)
             with unnoticed():
                 self._look_at_work(op, answer)

@@ -15,6 +15,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.nn.parallel import DistributedDataParallel
 
+from engine.facts import Args
 from engine.tracers.compiling import never_compiled
 from engine.tracers.observations.digest import digest, is_plain
 from engine.tracers.observations.recorder import Recorder, unnoticed
@@ -36,6 +37,8 @@ class Wrapper:
     """The parameters that its reducer averages, by id."""
     frozen: dict[int, weakref.ref[Tensor]]
     """Parameters that needed no gradient when it was made."""
+    ignored: frozenset[str] = frozenset()
+    """Names of parameters that it was told to leave alone."""
     num_forwards: int = 0
     is_synced: bool = True
     """Whether the backward of its newest forward averages gradients."""
@@ -43,6 +46,8 @@ class Wrapper:
     num_bypasses: int = 0
     """Training forwards of what it wraps that did not go through it."""
     bypass_line: int | None = None
+    clip_line: int | None = None
+    """Where gradients were clipped that are not averaged yet."""
     said: set[str] = field(default_factory=set)
 
     def parameters(self) -> Iterator[tuple[str, Tensor]]:
@@ -64,6 +69,7 @@ class Wrapper:
     def forget_forwards(self) -> None:
         """A step used the gradients: what led to them is over."""
         self.num_forwards = self.num_bypasses = 0
+        self.clip_line = None
 
 
 class Replicas:
@@ -121,6 +127,7 @@ class Replicas:
             module=weakref.ref(ddp.module),
             managed={id(p): weakref.ref(p) for _, p in named if p.requires_grad},
             frozen={id(p): weakref.ref(p) for _, p in named if not p.requires_grad},
+            ignored=frozenset(ignored),
         )
         self.wrappers.append(wrapper)
         self._by_ddp[id(ddp)] = wrapper
@@ -138,6 +145,11 @@ class Replicas:
             },
             wrapper.line,
         )
+        left = (n for n, p in ddp.module.named_parameters() if n in ignored and p.requires_grad)
+        name = next(left, None)
+        if name is not None:
+            args: Args = {"wrapper": wrapper.number, "parameter": name}
+            self._recorder.say("ignoring", args, wrapper.line)
 
     def _loaded(
         self, answer: object, args: tuple[object, ...], kwargs: Mapping[str, object]

@@ -115,6 +115,11 @@ class Shards:
         """Ids of what optimizers hold of units whose ranks have different parts."""
         return {id(p) for unit in self.units if unit.is_split for p in unit.parameters()}
 
+    def has_any(self, parameters: Iterable[Tensor]) -> bool:
+        """Whether any of the parameters is what optimizers hold of a unit."""
+        ids = {id(p) for unit in self.units for p in unit.parameters()}
+        return any(id(p) in ids for p in parameters)
+
     # ------------------------------------------------------------------ making
     def _before_flat(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         with unnoticed():
@@ -193,7 +198,7 @@ class Shards:
                 unit.local = digest(unit.parts())
 
     def compare_initial(self) -> None:
-        """Report the units that still hold their initial values; once, at the first step."""
+        """Report the units that still hold their initial values; once, at their first step."""
         if self._has_compared or not self.units:
             return
         self._has_compared = True

@@ -1,7 +1,8 @@
 """Places in torch that observers stand at: wrapped once in the warm parent, silent until used.
 
 May import torch. Every wrapped callable is the stock one with somebody told before or after it;
-classes stay the stock classes. What the program passes, gets and sees raised is unchanged.
+classes stay the stock classes. What the program passes, gets and sees raised or warned of is
+unchanged.
 """
 
 import functools
@@ -20,7 +21,7 @@ from torch.optim.optimizer import Optimizer
 from torch.utils.data import DistributedSampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from engine.tracers.compiling import never_compiled
+from engine.tracers.compiling import never_compiled, passed_over
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,6 +49,7 @@ class Watchpoints:
         self.optimizer_made = Watchpoint()
         self.gradients_zeroed = Watchpoint()
         self.gradients_clipped = Watchpoint()
+        self.scaler_steps = Watchpoint()
         self.state_loaded = Watchpoint()
         self.saved = Watchpoint()
         self.sampler_started = Watchpoint()
@@ -68,6 +70,7 @@ class Watchpoints:
             (nn.Module, "load_state_dict", self.state_loaded),
             (DistributedSampler, "__iter__", self.sampler_started),
             (_BaseDataLoaderIter, "__next__", self.batch_loaded),
+            (torch.amp.GradScaler, "step", self.scaler_steps),
             (Work, "is_completed", self.work_asked),
             (Work, "get_future", self.work_asked),
         ):
@@ -87,6 +90,7 @@ class Watchpoints:
 def _watched(stock: Callable[P, R], point: Watchpoint) -> Callable[P, R]:
     @functools.wraps(stock)
     @never_compiled
+    @passed_over
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if point.before is not None:
             point.before(args, kwargs)

@@ -1,3 +1,4 @@
+# ruff: noqa: F821, SIM115 - begin.py comes before it
 # Sizes that are no multiples of 512 bytes, and no op whose library takes memory for itself.
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: F821, N817 - begin.py comes before it
 # Stock SyncBatchNorm in stock DDP, as a lesson writes them.
 from torch.nn.parallel import DistributedDataParallel as DDP
 

@@ -1,3 +1,4 @@
+# ruff: noqa: F821, N817 - begin.py comes before it
 # FSDP1 as pasted: without a device_id, since on GPUs it needs none.
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
 

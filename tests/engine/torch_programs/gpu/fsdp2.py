@@ -1,3 +1,4 @@
+# ruff: noqa: F821 - begin.py comes before it
 # FSDP2, each layer with parameters a unit.
 from torch.distributed.fsdp import fully_shard
 

@@ -1,3 +1,4 @@
+# ruff: noqa: F821, N817 - begin.py comes before it
 # The optimizer's states sharded.
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel as DDP
