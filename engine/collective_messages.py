@@ -34,16 +34,16 @@ COLLECTIVES: Mapping[str, str] = MappingProxyType(
             "Rank {rank} waits in {op} on line {line}, in a round of the loop of line {at} that "
             "{missing} did not make: the ranks run it a different number of times (calls on that "
             "line so far: {count} against {fewer}). Give every rank the same number of batches "
-            "(`DistributedSampler`, `drop_last=True`), or wrap the loop in `Join`. At that "
-            "moment: {where}."
+            "(`DistributedSampler`, `drop_last=True`), or, with DDP, wrap the loop in `Join`. At "
+            "that moment: {where}."
         ),
         "uneven-loop-jump": (
             "Rank {rank} waits in {op} on line {line}, in a round of the loop of line {at} that "
             "{missing} did not make: fewer rounds reach that line there (calls so far: {count} "
             "against {fewer}). Either a rank has fewer batches (`DistributedSampler`, "
-            "`drop_last=True` or `Join` help), or the `{keyword}` of line {jump} lets it skip a "
-            "step on its own: let all ranks decide together, for example by an all_reduce of a "
-            "flag. At that moment: {where}."
+            "`drop_last=True`, with DDP also `Join`), or the `{keyword}` of line {jump} lets it "
+            "skip a step on its own: let all ranks decide together, for example by an all_reduce "
+            "of a flag. At that moment: {where}."
         ),
         "uneven-while": (
             "Rank {rank} waits in {op} on line {line}, in a round of the loop of line {at} that "
@@ -57,6 +57,13 @@ COLLECTIVES: Mapping[str, str] = MappingProxyType(
             "rank {rank} waits in {op} on line {line} (group of {who}) for {missing}, which waits "
             "on line {at} (group of {waiting}) for a call that others make only later. Make the "
             "calls of all groups in the same order on every rank. At that moment: {where}."
+        ),
+        "busy-elsewhere": (
+            "Rank {rank} waits in {op} on line {line}, but {missing} never joined it: rank {peer} "
+            "was still busy on line {at} (`{text}`), outside of any collective. Either it waits "
+            "there for something that never comes (a file, a lock, another rank), or its loop "
+            "does not end, or that work is too long for one rank while the others wait. At that "
+            "moment: {where}."
         ),
         "waits-after-exception": (
             "Rank {rank} waits in {op} on line {line}, but {missing} has left that code, most "

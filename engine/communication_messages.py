@@ -72,6 +72,19 @@ COMMUNICATION: Mapping[str, str] = MappingProxyType(
             "member of the group, and that was used as a rank or an index. Let only members go "
             "on: `if dist.get_rank(group) >= 0:`. (PyTorch: {detail})"
         ),
+        "collective-returns-nothing": (
+            "Line {line} (`{call}`), rank {rank}: a value is None here, and the program keeps "
+            "what a collective returned: a collective returns nothing, but works in the tensor "
+            "(or list) that it is given. Call `dist.all_reduce(x)` on a line of its own, and go "
+            "on with `x`. (PyTorch: {detail})"
+        ),
+        "collective-arguments": (
+            "Line {line} (`{call}`), rank {rank}: `{name}` was not given what it takes. What is "
+            "received comes first: `all_gather(list_of_tensors, tensor)`, "
+            "`all_gather_into_tensor(output, input)`, `reduce_scatter_tensor(output, input)`, "
+            "`scatter(tensor, scatter_list, src)`. Allocate the output, one entry per rank in a "
+            "list. (PyTorch: {detail})"
+        ),
         "not-a-member": (
             "Line {line} (`{call}`), rank {rank}: this rank, or the rank named as `src` or `dst`, "
             "is not a member of the group. Only members may call a group's collectives (`if rank "

@@ -117,6 +117,12 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "copies that began equal drift apart. Take it off the list, or average its gradients "
             "with all_reduce after each backward."
         ),
+        "layers-unregistered": (
+            "Line {line} calls a layer ({layer}, {num} such) that is not registered in the model: "
+            "model.parameters() does not have its parameters, so no optimizer updates them and DDP "
+            "does not average their gradients. Keep layers in nn.ModuleList or nn.ModuleDict, not "
+            "in a plain list or dict; if it is to stay as it is, freeze it (requires_grad_(False))."
+        ),
         "gradients-never-cleared": (
             "Line {line} steps again and again on gradients that were never cleared: each "
             "backward() adds to those that earlier steps have used already. Call "
@@ -136,8 +142,8 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
         ),
         "reduced-in-graph": (
             "all_reduce on line {line} changes a tensor in place that backward() goes through. "
-            "Autograd does not know of it: no gradient flows back to the other {size} - 1 ranks' "
-            "parts, so the averaged gradient is not that of the whole. Use "
+            "Autograd does not know of it: no gradient flows back to what the other ranks of "
+            "the {size} gave, so the averaged gradient is not that of the whole. Use "
             "torch.distributed.nn.functional.all_reduce, which has a backward."
         ),
         "reduced-temporary": (
@@ -234,6 +240,11 @@ MISTAKES: Mapping[str, str] = MappingProxyType(
             "example {key}) of a state_dict that is spread over {size} ranks: the last one wins "
             "and the checkpoint holds a part of the model. Gather the full state_dict first, give "
             "every rank a file of its own, or save with torch.distributed.checkpoint."
+        ),
+        "zero-state-old": (
+            "state_dict() on line {line} gives the optimizer state as consolidate_state_dict "
+            "(line {gather_line}) gathered it after step {num_steps}, but the optimizer is at step "
+            "{now} now. Call consolidate_state_dict on all ranks before each save."
         ),
         "conversion-unused": (
             "The result of convert_sync_batchnorm on line {line} was not used: the {layer} that it "

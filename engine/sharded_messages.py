@@ -194,10 +194,6 @@ SHARDED: Mapping[str, str] = MappingProxyType(
             "the *mesh*, not of the tensor: `[Shard(0)]` on a 1D mesh, `[Replicate(), Shard(0)]` "
             "on a 2D one. (PyTorch: {detail})"
         ),
-        "shard-dimension": (
-            "Line {line} (`{call}`), rank {rank}: `Shard(dim)` names a dimension of the tensor, "
-            "and this tensor has {size}: dimensions count from 0. (PyTorch: {detail})"
-        ),
         "to-partial": (
             "Line {line} (`{call}`), rank {rank}: Partial marks values that still have to be "
             "summed; one cannot redistribute into it. Redistribute to `Replicate()` or "

@@ -49,7 +49,7 @@ def _order(cause: Cause) -> tuple[bool, bool]:
 def _for_call(
     standing: Standing, meeting: Meeting, call: Collective, *, twins: bool
 ) -> Cause | None:
-    others = [rank for rank, c in meeting.calls.items() if (c.op, c.line) != (call.op, call.line)]
+    others = [rank for rank, c in meeting.calls.items() if not _joined(standing, call, c)]
     others += meeting.missing
     if not others:
         return None
@@ -70,6 +70,15 @@ def _for_call(
                 num_theirs=num_theirs,
             )
     return None
+
+
+def _joined(standing: Standing, call: Collective, other: Collective) -> bool:
+    """Whether two ranks made one call: on one line, or as the same text in two arms of a branch."""
+    if call.op != other.op or call.line == other.line:
+        return call.op == other.op
+    one, two = call.line or 0, other.line or 0
+    text = standing.case.line_text
+    return text(one) == text(two) and standing.places.are_alternatives(one, two)
 
 
 def _trail_of(standing: Standing, meeting: Meeting, rank: int) -> tuple[int, ...]:

@@ -1,7 +1,9 @@
 """Rules for programs that raise or die: they point at the first rank that failed."""
 
 import re
+import signal
 
+from engine.diagnosis import partners
 from engine.diagnosis.partners import detail_of, signal_name
 from engine.diagnosis.rule import Case, say
 from engine.events import Diagnosis
@@ -56,6 +58,8 @@ def died(case: Case) -> Diagnosis | None:
         return say("sandbox-violation", {"rank": end.rank}, rank=end.rank)
     if case.outcome.status != "error":
         return None
+    if end.exit == -signal.SIGABRT and (aborted := partners.aborted(case, end.rank)) is not None:
+        return aborted
     if end.exit < 0:
         return say(
             "rank-killed", {"rank": end.rank, "signal": signal_name(-end.exit)}, rank=end.rank

@@ -10,7 +10,7 @@ from engine.diagnosis import groups, sends, waits
 from engine.diagnosis.causes import Cause, cause_of
 from engine.diagnosis.pairing import Meeting, meetings, same_site
 from engine.diagnosis.rule import Case, say
-from engine.diagnosis.standing import Standing, call_name, calls_text, ranks_text
+from engine.diagnosis.standing import Standing, call_name, calls_text, op_text, ranks_text
 from engine.echo import is_lost, waited_ms
 from engine.events import Collective, Diagnosis
 from engine.facts import Args
@@ -73,7 +73,7 @@ def _unlike(standing: Standing, meeting: Meeting) -> Diagnosis | None:
         return None
     args: Args = {
         "rank": call.rank,
-        "op": call.op,
+        "op": op_text(standing, call),
         "line": call.line,
         "missing": ranks_text(missing),
         "module": call.module,
@@ -85,6 +85,8 @@ def _unlike(standing: Standing, meeting: Meeting) -> Diagnosis | None:
     if not meeting.missing:
         return say("calls-differ", args, line=call.line, rank=call.rank)
     ended = [r for r in missing if (end := standing.end(r)) is not None and end.exit == 0]
+    if not ended and (busy := waits.busy_elsewhere(standing, missing, args)) is not None:
+        return busy
     code = "left-early" if len(ended) == len(missing) else "deadlock"
     return say(code, args, line=call.line, rank=missing[0] if ended else call.rank)
 
@@ -93,7 +95,7 @@ def _say_cause(standing: Standing, meeting: Meeting, cause: Cause) -> Diagnosis:
     call, place, jump = cause.call, cause.place, cause.jump
     args: Args = {
         "rank": call.rank,
-        "op": call.op,
+        "op": op_text(standing, call),
         "line": call.line,
         "missing": ranks_text(cause.others),
         "at": place.header,
@@ -160,12 +162,15 @@ def _waits_alone(standing: Standing) -> Diagnosis:
     """What is left: some rank waits, and the trace does not tell for whom."""
     case = standing.case
     call = min(standing.waiting.values(), key=lambda call: call.at_ns, default=None)
+    if call is not None and call.op.startswith("all_to_all"):
+        args: Args = {"op": call.op, "line": call.line, "where": standing.where}
+        return say("splits-differ", args, line=call.line, rank=call.rank)
     end = next((end for end in case.outcome.ranks if end.stack or end.failure), None)
     trail = standing.trail(end.rank) if end is not None else ()
     line = call.line if call is not None else (trail[0] if trail else None)
     rank = call.rank if call is not None else (end.rank if end is not None else None)
     made = standing.making.get(rank) if rank is not None else None
-    args: Args = {
+    args = {
         "rank": rank,
         "op": call.op if call is not None else made or _called_on(case, line),
         "line": line,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from engine.diagnosis.observed import number, observed, text, whole
 from engine.diagnosis.replica import replicas
 from engine.diagnosis.rule import Case, say
-from engine.events import Diagnosis
+from engine.events import Diagnosis, Observation
 from engine.facts import Args
 
 _SAME_RATIO = 0.01
@@ -55,16 +55,22 @@ def reduced_in_graph(case: Case) -> Iterator[Diagnosis]:
         yield say(code, args, line=seen.line)
 
 
+def _on_all_ranks(case: Case, name: str) -> list[Observation]:
+    """The first of an observation, if every rank made it: else it was some rank's own business."""
+    found = observed(case, name)
+    return found[:1] if len({o.rank for o in found}) == case.program.world_size else []
+
+
 def metric_lost(case: Case) -> Iterator[Diagnosis]:
     """A reduced value that nobody can read any more."""
-    for seen in observed(case, "reduced-temporary")[:1]:
+    for seen in _on_all_ranks(case, "reduced-temporary"):
         args: Args = {"line": seen.line, "op": text(seen, "op")}
         yield say("reduced-temporary", args, line=seen.line)
 
 
 def metric_summed_again(case: Case) -> Iterator[Diagnosis]:
     """One tensor under two names: each loop over the names sums it once more."""
-    for seen in observed(case, "summed-again")[:1]:
+    for seen in _on_all_ranks(case, "summed-again"):
         args: Args = {
             "line": seen.line,
             "first_line": whole(seen, "first_line"),

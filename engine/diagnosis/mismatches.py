@@ -7,6 +7,7 @@ process or a wait without end, and may differ from run to run.
 from collections import defaultdict
 from itertools import pairwise
 
+from engine.diagnosis import waits
 from engine.diagnosis.hangs import is_stuck
 from engine.diagnosis.pairing import Difference, Meeting, meetings
 from engine.diagnosis.places import Places
@@ -48,8 +49,10 @@ def _in_arms(places: Places, meeting: Meeting) -> bool:
 
 def _other_calls(case: Case, places: Places, meeting: Meeting) -> Diagnosis | None:
     """Different calls in one place of the order."""
-    if is_stuck(case) and not _in_arms(places, meeting):
-        return None  # the rule for hangs knows more about these
+    if is_stuck(case):
+        rescued = waits.after_an_exception(Standing(case), meeting)
+        if rescued is not None or not _in_arms(places, meeting):
+            return rescued  # the rule for hangs knows more about these
     first = meeting.first
     args: Args = {"calls": calls_text(meeting), "where": Standing(case).where}
     return say("calls-differ", args, line=first.line, rank=first.rank)

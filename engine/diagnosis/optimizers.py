@@ -28,6 +28,17 @@ def gradients_dropped(case: Case) -> Iterator[Diagnosis]:
         yield say("gradients-dropped", args, line=whole(seen, "zero_line"))
 
 
+def layers_unregistered(case: Case) -> Iterator[Diagnosis]:
+    """Layers in a plain list: the model that holds it does not have their parameters."""
+    for seen in observed(case, "unregistered")[:1]:
+        args: Args = {
+            "line": seen.line,
+            "layer": text(seen, "layer"),
+            "num": whole(seen, "num"),
+        }
+        yield say("layers-unregistered", args, line=seen.line)
+
+
 def never_cleared(case: Case) -> Iterator[Diagnosis]:
     """Every backward adds to the gradients that the steps before have used."""
     for seen in observed(case, "uncleared")[:1]:

@@ -43,16 +43,25 @@ def left_behind(case: Case) -> Diagnosis | None:
     args = {**args, "signal": signal_name(-end.exit)}
     if end.exit != -signal.SIGABRT:
         return say("rank-killed-alone", args, rank=end.rank)
-    return _aborted(standing, args, end.rank)
+    return aborted(case, end.rank)
 
 
-def _aborted(standing: Standing, args: Args, rank: int) -> Diagnosis | None:
-    own = [call for call in standing.case.trace.collectives if call.rank == rank]
+def aborted(case: Case, rank: int) -> Diagnosis | None:
+    """A rank was aborted inside of torch: says in which call, unless it made none."""
+    own = [call for call in case.trace.collectives if call.rank == rank]
     if not own:
         return None
     last = max(own, key=lambda call: call.at_ns)
-    args = {**args, "op": last.op, "line": last.line, "where": standing.where}
-    return say("rank-aborted", args, line=last.line, rank=rank)
+    args: Args = {
+        "rank": rank,
+        "signal": signal.SIGABRT.name,
+        "op": last.op,
+        "line": last.line,
+        "where": Standing(case).where,
+    }
+    # Sums may agree where the parts do not, so only gloo's own check has seen the difference.
+    code = "splits-differ" if last.op.startswith("all_to_all") else "rank-aborted"
+    return say(code, args, line=last.line, rank=rank)
 
 
 def detail_of(failure: Failure, max_characters: int = _MAX_DETAIL) -> str:

@@ -1,4 +1,4 @@
-"""The rule for checkpoints that hold a part of the model."""
+"""Rules for checkpoints that hold a part of the model, or an old state."""
 
 from collections.abc import Iterator
 
@@ -27,3 +27,15 @@ def saved_parts(case: Case) -> Iterator[Diagnosis]:
             yield say("shards-in-one-file", args, line=line)
         elif len(writers) < size:
             yield say("saved-own-shards", args, line=line, rank=min(writers))
+
+
+def saved_old_state(case: Case) -> Iterator[Diagnosis]:
+    """ZeRO's state was gathered once and given out after more steps."""
+    for seen in observed(case, "old-state")[:1]:
+        args: Args = {
+            "line": seen.line,
+            "gather_line": whole(seen, "gather_line"),
+            "num_steps": whole(seen, "steps"),
+            "now": whole(seen, "now"),
+        }
+        yield say("zero-state-old", args, line=seen.line, rank=seen.rank)

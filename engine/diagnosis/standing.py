@@ -4,6 +4,7 @@ May import trace and the leaves. A trail is a rank's learner lines, innermost fi
 """
 
 import ast
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,11 @@ from engine.events import Collective, RankEnd
 _MAKES_GROUP = re.compile(
     r"(^|\.)(new_group|new_subgroups\w*|split_group|init_process_group|init_device_mesh)$"
 )
+_COMMUNICATES = re.compile(
+    r"(^|\.)(dcp\.\w+|checkpoint\.(save|load)|async_save|\w*state_dict|full_tensor|redistribute|"
+    r"clip_grad_norm_|summon_full_params|distribute_tensor|\w+_object(_list)?)$"
+)
+"""Calls whose name does not say that all ranks must make them together."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,9 @@ class Standing:
                 at_line = [c for c in own if c.line == line]
                 if at_line:
                     found[end.rank] = max(at_line, key=lambda c: c.at_ns)
+                elif own and ".wait(" in self.case.line_text(line):
+                    # Made without waiting, on an earlier line: what failed is what ended last.
+                    found[end.rank] = max(own, key=_ended_ns)
             elif end.failure is None and end.exit is None:
                 open_calls = [c for c in own if c.duration_ns is None]
                 if open_calls:
@@ -105,6 +114,17 @@ class Standing:
         if end.exit is None:
             return f"rank {end.rank} outside the program"
         return f"rank {end.rank} was killed" if end.exit < 0 else f"rank {end.rank} had ended"
+
+
+def _ended_ns(call: Collective) -> float:
+    return math.inf if call.duration_ns is None else call.at_ns + call.duration_ns
+
+
+def op_text(standing: Standing, call: Collective) -> str:
+    """The op, and what the learner called that is made of it: "all_gather (dcp.save)"."""
+    names = [call_name(c) for c in standing.places.calls(call.line or 0)]
+    made = next((name for name in names if _COMMUNICATES.search(name)), None)
+    return call.op if made is None else f"{call.op} ({made})"
 
 
 def ranks_text(ranks: Sequence[int]) -> str:

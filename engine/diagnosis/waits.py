@@ -9,6 +9,8 @@ from engine.diagnosis.standing import Standing, call_name, ranks_text
 from engine.events import Collective, Diagnosis
 from engine.facts import Args
 
+_MAX_TEXT = 80
+
 
 def after_an_exception(standing: Standing, meeting: Meeting) -> Diagnosis | None:
     """A rank communicates where an exception took it, while another waits where it came from."""
@@ -30,6 +32,18 @@ def after_an_exception(standing: Standing, meeting: Meeting) -> Diagnosis | None
                 "where": standing.where,
             }
             return say("waits-after-exception", args, line=trail[0], rank=end.rank)
+    return None
+
+
+def busy_elsewhere(standing: Standing, missing: tuple[int, ...], args: Args) -> Diagnosis | None:
+    """A missing rank is alive, and in no call of torch.distributed: says what it is doing."""
+    for rank in missing:
+        end, trail = standing.end(rank), standing.trail(rank)
+        if end is None or not end.stack or rank in standing.waiting or rank in standing.making:
+            continue
+        text = standing.case.line_text(trail[0])
+        more: Args = {"peer": rank, "at": trail[0], "text": text[:_MAX_TEXT]}
+        return say("busy-elsewhere", {**args, **more}, line=trail[0], rank=rank)
     return None
 
 

@@ -8,7 +8,7 @@ import pytest
 from engine.events import Memory, Peak
 from engine.facts import Category, MemoryFacts
 from engine.program import Limits
-from engine.tracers.memory.ledger import Ledger, Place
+from engine.tracers.memory.ledger import Entry, Ledger, Place
 from tests.engine.conftest import Ran, Runner
 
 HERE = Place(None, None, None, None)
@@ -87,6 +87,19 @@ def test_freeing_twice_counts_once() -> None:
     ledger.free(storage)
     ledger.free(storage)
     assert ledger.total_bytes == 0
+
+
+def test_a_storage_may_be_freed_while_the_peak_is_read() -> None:
+    ledger = Ledger()
+
+    class Kind:
+        def __hash__(self) -> int:
+            ledger.free(entries[1])
+            return 0
+
+    entries: list[Entry] = [ledger.add(size, "other", HERE, (1,), Kind()) for size in (10, 20)]
+    assert ledger.peak(10).total_bytes == 30
+    assert ledger.total_bytes == 10
 
 
 # ------------------------------------------------------------------ one rank

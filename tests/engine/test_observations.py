@@ -248,3 +248,44 @@ async def test_distributed_checkpoint_is_no_partial_save(run: Runner) -> None:
     assert ran.text(0) == "saved\n", ran.text(0, "stderr")
     assert seen(ran, "saved-shards") == []
     assert ran.codes == []
+
+
+WARNED = """
+import torch.nn as nn
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+dist.init_process_group("gloo")
+model = DDP(nn.Linear(2, 2), broadcast_buffers=False)  # here
+dist.destroy_process_group()
+"""
+
+
+async def test_warnings_of_watched_calls_point_at_the_program(run: Runner) -> None:
+    ran = await run(WARNED, ranks=1)
+    line = next(n for n, text in enumerate(WARNED.splitlines(), 1) if "# here" in text)
+    assert re.search(rf"\.py:{line}: FutureWarning: .*broadcast_buffers", ran.text(0, "stderr"))
+
+
+ONLY_FORWARD = """
+import torch
+import torch.nn as nn
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+
+dist.init_process_group("gloo")
+torch.manual_seed(dist.get_rank())
+model = nn.Linear(8, 8)
+fully_shard(model)
+other = nn.Linear(2, 2)
+step = torch.optim.SGD(other.parameters(), lr=0.1).step
+(model(torch.ones(2, 8)).sum() + other(torch.ones(1, 2)).sum()).backward()
+step()
+dist.destroy_process_group()
+"""
+
+
+async def test_own_initial_values_matter_only_to_who_trains_them(run: Runner) -> None:
+    ran = await run(ONLY_FORWARD, ranks=2)
+    assert seen(ran, "initial-shards") == []
+    assert ran.codes == []

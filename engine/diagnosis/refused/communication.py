@@ -78,6 +78,7 @@ COMMUNICATION: tuple[Refusal, ...] = (
         code="not-a-member",
         message=(
             r"is not part of group|Invalid process group specified|Group .* is not registered|"
+            r"_verify_params_across_processes\(\): incompatible|"
             r"not belong to the given group|Global rank \d+ is not part"
         ),
     ),
@@ -150,6 +151,23 @@ COMMUNICATION: tuple[Refusal, ...] = (
     Refusal(
         code="no-handle",
         message=(r"'NoneType' object has no attribute '(wait|is_completed|get_future)'"),
+    ),
+    Refusal(
+        code="collective-returns-nothing",
+        message=(r"'NoneType'"),
+        source=(
+            r"=\s*(torch\.)?(dist|distributed)\.(all_reduce|broadcast|all_gather|reduce|gather|"
+            r"scatter|reduce_scatter|all_to_all|all_gather_object|broadcast_object_list)"
+            r"\((?![^\n]*async_op)"
+        ),
+    ),
+    Refusal(
+        code="collective-arguments",
+        message=(
+            r"(?P<name>(all_|_)?(gather|reduce|reduce_scatter|to_all|scatter|broadcast|send|recv)\w*)"
+            r"\(\) (missing|takes|got)"
+        ),
+        text=r"gather|reduce|to_all|scatter|broadcast|send|recv",
     ),
     Refusal(
         code="not-contiguous",

@@ -206,8 +206,7 @@ SHARDING: tuple[Refusal, ...] = (
     Refusal(
         code="shard-dimension",
         message=(
-            r"Sharding dim (?P<given>-?\d+) (greater|less) than tensor ndim (?P<size>\d+)|"
-            r"Shard(ing)? dim .* out of range"
+            r"Sharding dim -?\d+ (greater|less) than tensor ndim|Shard(ing)? dim .* out of range"
         ),
     ),
     Refusal(

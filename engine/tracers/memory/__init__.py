@@ -5,11 +5,13 @@ warm parent; `MemoryTracer.begin` in each rank, on the thread that runs the lear
 Storages are seen when an op of that thread makes them, or when a module or optimizer owns them.
 An optimizer's step is the same each time and made of many small ops: at the default level the
 temporaries inside it are watched at steps 1, 2, 4, 8 ..., and what it leaves behind at all of them.
+Storages of parameters already met are looked up again at forwards 1, 2, 4, 8 ...
 """
 
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, UntypedStorage, nn
@@ -34,7 +36,7 @@ __all__ = ["MemoryHooks", "MemoryTracer", "TracedDevice", "prepare_memory"]
 MAX_ALLOCATIONS = 8_000
 """Changes that a rank reports at the detailed level: eight ranks stay within the run's limit."""
 MAX_HOLDINGS = 24
-_BURST, _PER_S = 400.0, 50.0
+_BURST, _PER_S = 250.0, 20.0
 """Boundaries reported at once, and per second after that."""
 _PEAK_GROWTH = 1.25
 """A peak is reported before the end when it has grown by so much: a rank may be killed."""
@@ -72,6 +74,17 @@ def prepare_memory() -> MemoryHooks:
     return hooks
 
 
+@dataclass(slots=True, kw_only=True)
+class Here:
+    """Where the main thread is until the next boundary."""
+
+    task: int
+    """The graph task of autograd, -1 outside backward."""
+    phase: Phase | None
+    module: str | None
+    line: int | None = None
+
+
 class MemoryTracer:
     """The memory of one rank."""
 
@@ -93,8 +106,10 @@ class MemoryTracer:
         self._mode = Allocations(self._storages)
         self._detail = detail
         self._num_changes = 0
+        self._num_forwards = 0
         self._tokens = _BURST
         self._refilled_ns = time.monotonic_ns()
+        self._here: Here | None = None
         self._last_phase: Phase | None = None
         self._last_sums: tuple[int, ...] = ()
         self._reported_peak = 0
@@ -116,23 +131,31 @@ class MemoryTracer:
     # ------------------------------------------------------------------ boundaries
     def module_entered(self, module: nn.Module, is_outermost: bool) -> None:
         """A module's forward begins."""
+        self._here = None
         if is_outermost:
             self._mode.resume()  # a step that raised has not done so
-            self._owners.learn_tree(module)
+            self._num_forwards += 1
+            if self._num_forwards & (self._num_forwards - 1):
+                self._owners.learn_again(module)
+            else:
+                self._owners.learn_tree(module)
             self._sample()
         else:
             self._owners.learn(module)
 
     def module_left(self, module: nn.Module) -> None:
         """A module's forward is over; the module is still the one that runs."""
+        self._here = None
         if self._position.is_outermost(module):
             self._owners.learn_again(module)  # by now FSDP2 may have swapped what is below it
         else:
             self._owners.learn(module)
         self._sample()
+        self._here = None  # whose forward it was is over when this returns
 
     def backward_reached(self, is_first: bool) -> None:
         """The backward of another module begins."""
+        self._here = None
         if self._mode.has_moved:  # what DDP and FSDP leave in .grad comes out of a collective
             self._mode.has_moved = False
             self._owners.learn_gradients()
@@ -140,11 +163,13 @@ class MemoryTracer:
 
     def backward_ended(self) -> None:
         """All gradients are there."""
+        self._here = None
         self._owners.learn_gradients()
         self._sample()
 
     def step_began(self, optimizer: Optimizer) -> None:
         """An optimizer's step begins."""
+        self._here = None
         self._owners.learn_optimized(optimizer)
         self._owners.learn_gradients()
         self._sample()
@@ -153,11 +178,13 @@ class MemoryTracer:
 
     def step_ended(self, optimizer: Optimizer) -> None:
         """An optimizer's step is over; it is still what runs."""
+        self._here = None
         self._mode.resume()
         self._owners.learn_states(optimizer)
         self._sample()
         if self._ledger.peak_bytes > self._reported_peak:
             self._report_peak()
+        self._here = None
 
     def end(self) -> None:
         """The program is over: report where it stands and its peak."""
@@ -267,8 +294,15 @@ class MemoryTracer:
 
     # ------------------------------------------------------------------ questions of the mode
     def _place(self, op: object) -> Place:
-        position = self._position
-        return Place(op, position.phase(), position.module(), position.line())
+        task, position = torch._C._current_graph_task_id(), self._position
+        here = self._here
+        if here is None or here.task != task:
+            here = self._here = Here(task=task, phase=position.phase(), module=position.module())
+            # Backward and step are one call of the program each, a forward is many lines of it.
+            is_one_call = here.phase in ("backward", "step")
+            here.line = position.line() if is_one_call else None
+        line = here.line if here.line is not None else position.line()
+        return Place(op, here.phase, here.module, line)
 
     def _category(self, args: Sequence[object]) -> Category:
         """What a storage that an op makes now is for, until somebody owns it."""

@@ -145,10 +145,12 @@ class Ledger:
         )
 
     def _at_peak(self) -> Iterator[tuple[Entry, int]]:
-        for entry in self._alive:
+        # Copied at once: the garbage collector and other threads free storages meanwhile.
+        alive, gone = list(self._alive), tuple(self._gone)
+        for entry in alive:
             if entry.born <= self._peak_clock:
                 yield entry, entry.num_bytes
-        yield from self._gone
+        yield from gone
 
     def _note_end(self, entry: Entry) -> None:
         if entry.born <= self._peak_clock and entry.num_bytes:

@@ -35,12 +35,13 @@ class _Known:
     """Whether it is a flat parameter of FSDP1."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Steps:
-    """How many steps of an optimizer have begun."""
+    """How many steps of an optimizer have begun, and the size of its state after the last."""
 
     ref: weakref.ref[Optimizer]
-    count: int
+    count: int = 0
+    num_states: int = 0
 
 
 class Owners:
@@ -150,16 +151,23 @@ class Owners:
 
     def is_due(self, optimizer: Optimizer) -> bool:
         """Whether this step of an optimizer is its 1st, 2nd, 4th, 8th ..."""
-        address = id(optimizer)
-        known = self._steps.get(address)
-        count = known.count + 1 if known is not None and known.ref() is optimizer else 1
-        self._steps[address] = _Steps(ref=weakref.ref(optimizer), count=count)
-        return not count & (count - 1)
+        known = self._steps.get(id(optimizer))
+        if known is None or known.ref() is not optimizer:
+            known = self._steps[id(optimizer)] = _Steps(ref=weakref.ref(optimizer))
+        known.count += 1
+        return not known.count & (known.count - 1)
 
     def learn_states(self, optimizer: Optimizer) -> None:
-        """Take in the state of an optimizer after its step."""
+        """Take in the state of an optimizer after its step, unless it has not grown since."""
+        known = self._steps.get(id(optimizer))
+        states = optimizer.state.values()  # ZeRO has None for what other ranks update
+        num_states = sum(len(state) for state in states if isinstance(state, dict))
+        if known is not None and known.num_states == num_states and known.count & (known.count - 1):
+            return
         for tensor in _states(optimizer):
             self._adopt(tensor, "optimizer")
+        if known is not None:
+            known.num_states = num_states
 
     def _adopt(self, tensor: Tensor, category: Category) -> None:
         plain = local(tensor)

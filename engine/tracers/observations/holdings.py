@@ -13,6 +13,7 @@ from engine.tracers.observations.known import Known, parameters_of
 from engine.tracers.observations.recorder import Recorder
 from engine.tracers.observations.replicas import Replicas
 from engine.tracers.observations.shards import Shards
+from engine.tracers.observations.unregistered import Unregistered
 
 
 class Holdings:
@@ -22,6 +23,7 @@ class Holdings:
         self._recorder = recorder
         self._replicas = replicas
         self._shards = shards
+        self._unregistered = Unregistered(recorder, replicas)
         self._made: dict[int, tuple[weakref.ref[Optimizer], int | None]] = {}
         """Each optimizer and the line that made it, by its id."""
         self._held: dict[int, weakref.ref[Tensor]] = {}
@@ -45,6 +47,10 @@ class Holdings:
         """Look for parameters that were replaced, or that are another model's."""
         self._find_stale(known, parameters)
         self._find_idle(known, parameters)
+        if known.num_steps > 1:
+            for optimizer in self.alive():
+                self._hold(optimizer)
+            self._unregistered.check(self._is_held)
 
     def _find_stale(self, known: Known, parameters: list[Tensor]) -> None:
         stale = [s for p in parameters if (s := self._shards.replaced(p)) is not None]

@@ -37,6 +37,9 @@ ObservationName = Literal[
     # parameters of a wrapped or sharded model had one and no optimizer held them. optimizer_line,
     # num_idle, num_parameters, num_unheld.
     "idle-parameters",
+    # A layer that ran inside of a wrapper, got gradients, and is neither in its module nor in an
+    # optimizer. layer (its class), num (of such layers).
+    "unregistered",
     # Of a plain optimizer's parameter beside shards: its name. optimizer, parameter, by.
     "unsharded",
     # The program's own collective used gradients. optimizer, op, is_late (1: after the step).
@@ -70,6 +73,9 @@ ObservationName = Literal[
     "summed-again",
     # torch.save wrote shards. path, key, num_shards, size (ranks that hold one), how.
     "saved-shards",
+    # ZeRO's state_dict() gave what consolidate_state_dict had gathered before later steps.
+    # gather_line, steps (of the optimizer then), now (its steps).
+    "old-state",
     # A batch norm ran although convert_sync_batchnorm had made another layer for it, which never
     # ran. layer, convert_line.
     "unconverted",

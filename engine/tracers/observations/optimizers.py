@@ -14,22 +14,15 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 
 from engine.facts import Args
 from engine.tracers.compiling import never_compiled
+from engine.tracers.observations.clearing import Clearing
 from engine.tracers.observations.digest import Digest, digest, is_plain
 from engine.tracers.observations.flags import Flags
 from engine.tracers.observations.holdings import Holdings
-from engine.tracers.observations.known import (
-    Known,
-    Version,
-    has_values,
-    parameters_of,
-    version_of,
-)
+from engine.tracers.observations.known import Known, has_values, parameters_of, version_of
 from engine.tracers.observations.recorder import Recorder, unnoticed
 from engine.tracers.observations.replicas import Replicas
 from engine.tracers.observations.shards import Shards, name_in
 from engine.tracers.observations.watchpoints import Watchpoints
-
-_MANY = 2
 
 
 class Optimizers:
@@ -41,6 +34,7 @@ class Optimizers:
         self._shards = shards
         self._flags = Flags(recorder, replicas, shards)
         self._known: list[Known] = []
+        self._clearing = Clearing(recorder)
         self._holdings = Holdings(recorder, replicas, shards)
         self.on_step: Callable[[], None] | None = None
         """Told before anything else when a step begins."""
@@ -69,6 +63,10 @@ class Optimizers:
     def step_counts(self) -> dict[int, int]:
         """Number of steps of each optimizer that has stepped."""
         return {known.number: known.num_steps for known in self._known}
+
+    def steps_of(self, optimizer: Optimizer) -> int:
+        """Number of steps of an optimizer so far."""
+        return next((k.num_steps for k in self._known if k.optimizer() is optimizer), 0)
 
     def has_stepped_on(self, number: int) -> bool:
         """Whether a step of that optimizer has used its present gradients already."""
@@ -124,7 +122,7 @@ class Optimizers:
             known.num_steps += 1
             known.step_line = self._recorder.position.line()
             parameters = list(parameters_of(optimizer))
-            self._find_uncleared(known)
+            self._clearing.step_begins(known)
             if known.num_steps & (known.num_steps - 1) == 0:
                 if self._shards.has_any(parameters):
                     self._shards.compare_initial()
@@ -139,32 +137,15 @@ class Optimizers:
             known.zero_line = None
 
     def backward_begins(self) -> None:
-        """Note whether it is going to add to gradients that a step has used already."""
+        """A backward has reached the outputs of its first module."""
         with unnoticed():
             for known in self._known:
-                known.is_uncleared = known.used is not None and known.used.is_of(
-                    self._version(known)
-                )
+                self._clearing.backward_begins(known)
 
     def has_used(self, parameter: Tensor) -> Known | None:
         """The optimizer that has stepped on the gradient that parameter has now."""
         now = version_of([parameter])
         return next((k for k in self._known if k.used is not None and k.used.is_of(now)), None)
-
-    def _version(self, known: Known) -> Version | None:
-        optimizer = known.optimizer()
-        return None if optimizer is None else version_of(parameters_of(optimizer))
-
-    def _find_uncleared(self, known: Known) -> None:
-        """Report the second step in a row on gradients that were added to used ones."""
-        if not known.is_uncleared or not known.has_stepped_on:
-            known.num_uncleared = 0
-        else:
-            known.num_uncleared += 1
-            if known.num_uncleared == _MANY and "uncleared" not in known.said:
-                known.said.add("uncleared")
-                self._recorder.say("uncleared", {"optimizer": known.number}, known.step_line)
-        known.is_uncleared = False
 
     def _find(self, optimizer: Optimizer) -> Known:
         for known in self._known:
@@ -241,7 +222,7 @@ class Optimizers:
 
     def _wrappers(self) -> dict[int, str]:
         """The kind of each parameter of a wrapped model, by its id."""
-        found = {}
+        found: dict[int, str] = {}
         for wrapper in self._replicas.wrappers:
             alive = [p for ref in wrapper.managed.values() if (p := ref()) is not None]
             found.update((id(p), f"wrapper {wrapper.number}") for p in alive)

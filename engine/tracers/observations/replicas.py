@@ -86,6 +86,8 @@ class Replicas:
         self._by_module: dict[int, Wrapper] = {}
         self.on_input: Callable[[tuple[object, ...]], None] | None = None
         """Told of the arguments of each training forward of an outermost module."""
+        self.on_unknown: Callable[[nn.Module], None] | None = None
+        """Told of training forwards of modules that are no wrapped model's, once there is one."""
         self.root: weakref.ref[nn.Module] | None = None
         """The outermost module that was called last in training."""
 
@@ -203,6 +205,8 @@ class Replicas:
             wrapper.forward_line = position.line()
             return
         wrapper = self._by_module.get(id(module))
+        if wrapper is None and self.wrappers and self.on_unknown is not None:
+            self.on_unknown(module)
         if wrapper is None or position.phase() == "backward":  # a recomputed part
             return
         ddp = wrapper.ddp()

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from torch import Tensor
 from torch.distributed._shard.sharded_tensor.api import ShardedTensor
 from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 from torch.distributed.tensor import DTensor, Shard
+from torch.optim.optimizer import Optimizer
 
 from engine.tracers.observations.optimizers import Optimizers
 from engine.tracers.observations.recorder import Recorder, unnoticed
@@ -40,10 +42,40 @@ class Saving:
         self._shards = shards
         self._optimizers = optimizers
         self._num_left = _MAX_REPORTS
+        self._consolidated: dict[int, tuple[weakref.ref[Optimizer], int, int | None]] = {}
+        """Each ZeRO optimizer, its steps and the line when its state was last gathered."""
+        self._has_said_old = False
 
     def install(self, watchpoints: Watchpoints) -> None:
-        """Stand before torch.save."""
+        """Stand before torch.save, and where ZeRO's state is gathered and read."""
         watchpoints.saved.before = self._saves
+        watchpoints.state_consolidated.after = self._has_gathered
+        watchpoints.zero_state_read.after = self._has_read
+
+    def _has_gathered(
+        self, answer: object, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> None:
+        with unnoticed():
+            optimizer = args[0]
+            if isinstance(optimizer, Optimizer) and not isinstance(answer, BaseException):
+                steps, line = self._optimizers.steps_of(optimizer), self._recorder.position.line()
+                self._consolidated[id(optimizer)] = (weakref.ref(optimizer), steps, line)
+
+    def _has_read(
+        self, answer: object, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> None:
+        """Report a state that was gathered before the newest steps."""
+        with unnoticed():
+            optimizer = args[0]
+            ref, steps, line = self._consolidated.get(id(optimizer), (None, 0, None))
+            if self._has_said_old or isinstance(answer, BaseException) or ref is None:
+                return
+            if isinstance(optimizer, Optimizer) and ref() is optimizer:
+                now = self._optimizers.steps_of(optimizer)
+                if now > steps:
+                    self._has_said_old = True
+                    about = {"gather_line": line, "steps": steps, "now": now}
+                    self._recorder.say("old-state", about, self._recorder.position.line())
 
     def _saves(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         if self._num_left <= 0 or not _is_called_by_program():

@@ -3,6 +3,7 @@
 May import torch.
 """
 
+import inspect
 import sys
 import weakref
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from types import FrameType
 import torch
 from torch import Tensor
 from torch._C._distributed_c10d import ProcessGroup, ReduceOp
+from torch.distributed import distributed_c10d
 
 from engine.facts import Args
 from engine.tracers.c10d import Op, group_ranks, output_tensors
@@ -25,6 +27,8 @@ _MAX_NUMEL = 64
 _MAX_LOOKS = 64
 _MAX_SUMMED = 32
 _SAME = 1e-6
+_LOGGER = "torch.distributed.c10d_logger"
+_ALL_REDUCE = inspect.unwrap(distributed_c10d.all_reduce).__code__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +83,7 @@ class Summing:
         trained |= {unit.ranks for unit in self._shards.units}
         # Only over the ranks whose gradients are averaged is the sum known to be wrong: where
         # each rank has a part of the layer, its output is summed so, and backward is right.
-        if len(ranks) > 1 and ranks in trained:
+        if len(ranks) > 1 and ranks in trained and self._own_call() is not None:
             for tensor in tensors:
                 self._watch_graph(tensor, len(ranks))
 
@@ -111,8 +115,11 @@ class Summing:
         tensor = tensors[0]
         if not is_plain(tensor) or tensor.requires_grad or not tensor.any():
             return
+        call = self._own_call()
+        if call is None:
+            return
         self._num_left -= 1
-        if _is_sum(args):
+        if call.f_locals.get("op") == ReduceOp.SUM:
             self._find_again(op, tensor)
         # Ones and zeros are how programs wait for each other.
         if not (tensor == 1).all() and "temporary" not in self._said:
@@ -159,10 +166,12 @@ class Summing:
             return None
         return _Place(frame=id(frame), instruction=frame.f_lasti, line=frame.f_lineno)
 
-
-def _is_sum(args: tuple[object, ...]) -> bool:
-    """Whether a call of allreduce_ adds."""
-    op = args[2] if len(args) > 2 else None
-    if not isinstance(op, torch.ScriptObject):
-        return False
-    return ReduceOp.unbox(op) == ReduceOp.SUM
+    def _own_call(self) -> FrameType | None:
+        """The frame of torch.distributed.all_reduce, if the program itself called it."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code is not _ALL_REDUCE:
+            frame = frame.f_back
+        outer = None if frame is None else frame.f_back
+        while outer is not None and outer.f_globals.get("__name__") == _LOGGER:
+            outer = outer.f_back
+        return frame if outer is not None and outer.f_code.co_filename == self._filename else None

@@ -15,6 +15,7 @@ from torch import nn
 from torch._C._distributed_c10d import Work
 from torch.distributed.fsdp._flat_param import FlatParamHandle
 from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad
 from torch.optim.optimizer import Optimizer
@@ -52,6 +53,8 @@ class Watchpoints:
         self.scaler_steps = Watchpoint()
         self.state_loaded = Watchpoint()
         self.saved = Watchpoint()
+        self.state_consolidated = Watchpoint()
+        self.zero_state_read = Watchpoint()
         self.sampler_started = Watchpoint()
         self.batch_loaded = Watchpoint()
         self.converted = Watchpoint()
@@ -71,6 +74,8 @@ class Watchpoints:
             (DistributedSampler, "__iter__", self.sampler_started),
             (_BaseDataLoaderIter, "__next__", self.batch_loaded),
             (torch.amp.GradScaler, "step", self.scaler_steps),
+            (ZeroRedundancyOptimizer, "consolidate_state_dict", self.state_consolidated),
+            (ZeroRedundancyOptimizer, "state_dict", self.zero_state_read),
             (Work, "is_completed", self.work_asked),
             (Work, "get_future", self.work_asked),
         ):
