@@ -32,42 +32,20 @@ from engine import simulate, torch_cpu, tracers
 from engine.devices import RunsOn, visible_devices
 from engine.failure import describe, exit_code, show
 from engine.program import Program
-from engine.reports import BegunReport, FailureReport, FinishedReport, Report
+from engine.report_pipe import ReportPipe
+from engine.reports import BegunReport, FailureReport, FinishedReport
 from engine.sandbox import linux
 from engine.sandbox.init import RANK_FAILED, RankStart
 from engine.sandbox.limits import apply_limits
 from engine.sandbox.lock import Lock, engage
 from engine.sandbox.root import WORK
-from engine.wire import decode_program, encode
+from engine.wire import decode_program
 
 TRACE_FD, STACK_FD, PROGRAM_FD = 3, 4, 5
 _NICENESS = 5
 """Supervisors and the site go first, whatever ranks do with the processor."""
 _ABOVE_ALL = 600
 """Descriptors are moved up here first: dup2 onto 3 could overwrite one still needed."""
-
-
-class _TracePipe:
-    """Writes reports; stops silently when the learner's program has closed the pipe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._is_open = True
-        self._write = os.write  # the program may put something else there
-        os.register_at_fork(after_in_child=self._close)  # a child's reports are not the rank's
-
-    def report(self, report: Report) -> None:
-        line = encode(report).encode() + b"\n"
-        with self._lock:
-            try:
-                while line and self._is_open:
-                    line = line[self._write(TRACE_FD, line) :]
-            except OSError:
-                self._is_open = False
-
-    def _close(self) -> None:
-        self._lock = threading.Lock()
-        self._is_open = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +186,7 @@ def _text_stream(descriptor: int, errors: str) -> io.TextIOWrapper:
 def _run(program: Program, warmed: Warmed, runs_on: RunsOn) -> int:
     """Execute the program as `__main__`; returns its exit code."""
     filename = str(Path.cwd() / program.name)
-    pipe = _TracePipe()
+    pipe = ReportPipe(TRACE_FD)
     traced = tracers.install(
         pipe.report,
         filename,
@@ -232,7 +210,7 @@ def _run(program: Program, warmed: Warmed, runs_on: RunsOn) -> int:
 
 
 def _execute(
-    program: Program, main: types.ModuleType, traced: tracers.Tracers, pipe: _TracePipe
+    program: Program, main: types.ModuleType, traced: tracers.Tracers, pipe: ReportPipe
 ) -> int:
     """Run the program's own code and report how it ended; returns its exit code."""
     filename = str(main.__file__)

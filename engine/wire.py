@@ -41,6 +41,7 @@ MAX_HELD = 64
 """Holdings of a peak, and dimensions of a shape."""
 MAX_COUNT = 1 << 62
 
+_WORDS_AND_NUMBERS = (int, str, type(None), bool)
 _FIRST = {"kind": 0, "rank": 1, "seq": 2, "at_ns": 3}
 _VALUES = re.compile(rb'"values":\[[^\]]*\]')
 T = TypeVar("T")
@@ -77,7 +78,21 @@ def _plain(value: object) -> object:
         return [_plain(v) for v in value]
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
-    return {name: _plain(getattr(value, name)) for name in _names(cast(Hashable, type(value)))}
+    return _fields(value)
+
+
+def _fields(item: object) -> dict[str, object]:
+    """The fields of a dataclass; most are words and numbers, which need no call of their own."""
+    return {
+        name: value if type(value) in _WORDS_AND_NUMBERS else _plain(value)
+        for name in _names(cast(Hashable, type(item)))
+        for value in (getattr(item, name),)
+    }
+
+
+@cache
+def _encoder() -> json.JSONEncoder:
+    return json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
 def encode(item: Event | Report, *, is_simulated: bool = False) -> str:
@@ -85,11 +100,10 @@ def encode(item: Event | Report, *, is_simulated: bool = False) -> str:
 
     is_simulated labels an event of a simulated run; decoding takes no notice of the label.
     """
-    plain = _plain(item)
+    fields = _fields(item)
     if is_simulated:
-        assert isinstance(plain, dict), "events are dataclasses"
-        plain = {**plain, "simulated": True}
-    return json.dumps(plain, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+        fields["simulated"] = True
+    return _encoder().encode(fields)
 
 
 def decode(line: str | bytes) -> Event:

@@ -48,8 +48,8 @@ def start(
 
 @bench_app.command()
 def trace(
-    steps: Annotated[int, typer.Option(min=1, help="Steps per run.")] = 5,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs on either side.")] = 5,
+    steps: Annotated[int, typer.Option(min=1, help="Steps per run.")] = 8,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs on either side.")] = 3,
     width: Annotated[int, typer.Option(min=64, max=1024, help="Width of the transformer.")] = 512,
     as_json: _AsJson = False,
 ) -> None:

@@ -17,7 +17,7 @@ from engine.program import MIB, Detail, Limits, Program
 
 PROGRAM = Path(__file__).parent / "programs" / "trace.py"
 NUM_RANKS = 4
-LIMITS = Limits(wall_s=120, cpu_s=240, memory_bytes=3072 * MIB)
+LIMITS = Limits(wall_s=120, cpu_s=240, memory_bytes=4096 * MIB)
 _STEP = re.compile(r"step_ms ([\d.]+)")
 
 
@@ -73,7 +73,7 @@ async def _step(
     """Milliseconds of one step on the slowest rank, and events of the whole run."""
     source = PROGRAM.read_text(encoding="utf-8")
     numbers = f"NUM_STEPS, WIDTH = {size.num_steps}, {size.width}"
-    source = source.replace("NUM_STEPS, WIDTH = 5, 512", numbers, 1)
+    source = source.replace("NUM_STEPS, WIDTH = 8, 512", numbers, 1)
     program = Program(source=source, world_size=NUM_RANKS, detail=detail, limits=LIMITS)
     done = await finished(executor, program, f"trace-{name}")
     times = [float(value) for value in _STEP.findall(done.text)]

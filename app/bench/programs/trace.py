@@ -3,7 +3,7 @@
 A torchrun program. The benchmark sets the two numbers in the next line.
 """
 
-NUM_STEPS, WIDTH = 5, 512
+NUM_STEPS, WIDTH = 8, 512
 
 import time
 
@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 
-NUM_HEADS, NUM_BLOCKS, BATCH, LENGTH = 8, 6, 4, 64
+NUM_HEADS, NUM_BLOCKS, BATCH, LENGTH = 8, 6, 8, 64
 NUM_WARM_UP = 3
 
 dist.init_process_group("gloo")
