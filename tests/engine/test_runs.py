@@ -191,7 +191,8 @@ async def test_hang_names_the_rank_that_never_came(run: Runner) -> None:
     ran = await run(source, ranks=4, limits=Limits(stall_s=0.5))
     assert ran.outcome.status == "deadlock"
     found = ran.outcome.diagnosis[0]
-    assert found.code == "deadlock"
+    assert found.code == "busy-elsewhere"
+    assert (found.line, found.rank) == (6, 2)
     assert found.args["missing"] == "rank 2"
     assert found.args["op"] == "all_reduce"
     assert "rank 0 in all_reduce on line 7" in found.message
