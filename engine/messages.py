@@ -60,6 +60,10 @@ NOTES: Mapping[str, str] = MappingProxyType(
             "A rank made more than {count} changes of memory: its detailed trace ends there, "
             "and the figures at boundaries go on."
         ),
+        "memory-cut": (
+            "A rank ran more than {count} tensor ops: what it holds is not traced from there on, "
+            "since watching so many would slow it down. Collectives are."
+        ),
         "unsandboxed": (
             "This run was not isolated: the operator started the engine without a sandbox."
         ),

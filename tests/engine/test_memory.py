@@ -20,6 +20,26 @@ torch.manual_seed(0)
 """
 
 
+WRAPPED = (
+    START
+    + """
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, fully_shard
+model = nn.Sequential(*[nn.Linear(64, 64, bias=False) for _ in range(4)])
+x = torch.randn(8, 64)
+"""
+)
+TRAIN = """
+optimizer = torch.optim.Adam(model.parameters())
+for _ in range(2):
+    optimizer.zero_grad()
+    model(x).sum().backward()
+    optimizer.step()
+"""
+PSI = 4 * 4 * 64 * 64
+"""Bytes of all parameters."""
+
+
 def categories(facts: MemoryFacts) -> dict[Category, int]:
     """Bytes of the categories that are not empty."""
     every: dict[Category, int] = {
@@ -301,6 +321,36 @@ for _ in range(300):
     assert 200 < len(of_rank(ran)) < 1000
 
 
+async def test_many_tiny_ops_are_watched_only_so_far_and_a_note_says_so(run: Runner) -> None:
+    ran = await run(
+        "import torch\na = torch.zeros(1)\nfor _ in range(300_010): a.add_(1)\nprint(a.item())\n"
+    )
+    assert ran.outcome.status == "ok"
+    assert ran.text(0) == "300010.0\n"
+    assert [n.code for n in ran.trace.notes] == ["memory-cut"]
+
+
+async def test_the_peak_of_a_sharded_step_names_the_place_that_made_it(run: Runner) -> None:
+    ran = await run(
+        f"{WRAPPED}\nfor layer in model: fully_shard(layer)\nfully_shard(model){TRAIN}",
+        ranks=2,
+        detail="allocations",
+    )
+    held: dict[int, int] = {}
+    total = 0
+    highest: tuple[int, str | None, int | None] = (0, None, None)
+    for change in ran.trace.allocations:
+        if change.rank != 0 or change.action == "classify":
+            continue
+        total -= held.pop(change.storage, 0)
+        if change.action != "free":
+            held[change.storage] = change.num_bytes
+            total += change.num_bytes
+        if total > highest[0]:
+            highest = (total, change.phase, change.line)
+    assert (peak(ran).peak_bytes, peak(ran).phase, peak(ran).line) == highest
+
+
 async def test_an_untraced_run_reports_no_memory(run: Runner) -> None:
     ran = await run("import torch\ntorch.zeros(10)\nprint('done')\n", detail="off")
     assert ran.outcome.status == "ok"
@@ -325,26 +375,6 @@ while True:
 
 
 # ------------------------------------------------------------------ wrappers
-WRAPPED = (
-    START
-    + """
-from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.distributed.fsdp import FullyShardedDataParallel as FSDP, fully_shard
-model = nn.Sequential(*[nn.Linear(64, 64, bias=False) for _ in range(4)])
-x = torch.randn(8, 64)
-"""
-)
-TRAIN = """
-optimizer = torch.optim.Adam(model.parameters())
-for _ in range(2):
-    optimizer.zero_grad()
-    model(x).sum().backward()
-    optimizer.step()
-"""
-PSI = 4 * 4 * 64 * 64
-"""Bytes of all parameters."""
-
-
 @pytest.mark.parametrize("as_view", [False, True])
 async def test_ddp_buckets_are_communication_unless_gradients_live_in_them(
     run: Runner, as_view: bool
@@ -457,6 +487,18 @@ class Odd(nn.Module):
     def forward(self, x):
         return self.inner(x)
 print(Odd()(torch.zeros(1, 2)).shape)
+class Loud(nn.Parameter):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        print("asked for", getattr(func, "__name__", func))
+        return super().__torch_function__(func, types, args, kwargs or {})
+    def untyped_storage(self):
+        raise RuntimeError("not this way")
+layer = nn.Linear(2, 2)
+layer.weight = Loud(torch.ones(2, 2))
+layer(torch.ones(1, 2)).sum().backward()
+nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+print(nested.is_nested, torch.sparse_coo_tensor([[0]], [1.0], (3,)).to_dense().tolist())
 with torch.no_grad():
     yes, no = lambda v: v + 1, lambda v: v - 1
     print(torch.cond(torch.tensor(True), yes, no, (torch.zeros(1),)).item())

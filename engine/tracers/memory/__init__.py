@@ -20,7 +20,7 @@ from torch.optim.optimizer import Optimizer
 from engine.facts import AllocationAction, Args, Category, Phase
 from engine.program import Detail
 from engine.reports import AllocationReport, MemoryReport, NoteReport, PeakReport, Report
-from engine.tracers.memory.allocations import Allocations
+from engine.tracers.memory.allocations import MAX_OPS, Allocations
 from engine.tracers.memory.ledger import Entry, Ledger, Place, dtype_name
 from engine.tracers.memory.owners import (
     Owners,
@@ -30,6 +30,7 @@ from engine.tracers.memory.owners import (
 )
 from engine.tracers.memory.storages import Storages, TracedDevice, watch_resizes
 from engine.tracers.position import Position
+from engine.tracers.unnoticed import unnoticed
 
 __all__ = ["MemoryHooks", "MemoryTracer", "TracedDevice", "prepare_memory"]
 
@@ -103,10 +104,11 @@ class MemoryTracer:
         on_change = self._changed if detail == "allocations" else None
         self._storages = Storages(self._ledger, device, self._category, self._place, on_change)
         self._owners = Owners(self._storages)
-        self._mode = Allocations(self._storages)
+        self._mode = Allocations(self._storages, self._too_many_ops)
         self._detail = detail
         self._num_changes = 0
         self._num_forwards = 0
+        self._is_cut = False
         self._tokens = _BURST
         self._refilled_ns = time.monotonic_ns()
         self._here: Here | None = None
@@ -120,15 +122,18 @@ class MemoryTracer:
         self._mode.__enter__()  # type: ignore[no-untyped-call]  # torch has no type for it
 
     # ------------------------------------------------------------------ what others tell
+    @unnoticed
     def resized(self, storage: UntypedStorage) -> None:
         """A storage was resized from Python."""
         self._storages.measure(storage)
 
+    @unnoticed
     def registered(self, tensor: Tensor, category: Category) -> None:
         """A module has got a parameter or a buffer."""
         self._owners.registered(tensor, category)
 
     # ------------------------------------------------------------------ boundaries
+    @unnoticed
     def module_entered(self, module: nn.Module, is_outermost: bool) -> None:
         """A module's forward begins."""
         self._here = None
@@ -143,6 +148,7 @@ class MemoryTracer:
         else:
             self._owners.learn(module)
 
+    @unnoticed
     def module_left(self, module: nn.Module) -> None:
         """A module's forward is over; the module is still the one that runs."""
         self._here = None
@@ -153,6 +159,7 @@ class MemoryTracer:
         self._sample()
         self._here = None  # whose forward it was is over when this returns
 
+    @unnoticed
     def backward_reached(self, is_first: bool) -> None:
         """The backward of another module begins."""
         self._here = None
@@ -161,12 +168,14 @@ class MemoryTracer:
             self._owners.learn_gradients()
         self._sample()
 
+    @unnoticed
     def backward_ended(self) -> None:
         """All gradients are there."""
         self._here = None
         self._owners.learn_gradients()
         self._sample()
 
+    @unnoticed
     def step_began(self, optimizer: Optimizer) -> None:
         """An optimizer's step begins."""
         self._here = None
@@ -176,6 +185,7 @@ class MemoryTracer:
         if self._detail == "summary" and not self._owners.is_due(optimizer):
             self._mode.pause()
 
+    @unnoticed
     def step_ended(self, optimizer: Optimizer) -> None:
         """An optimizer's step is over; it is still what runs."""
         self._here = None
@@ -186,6 +196,7 @@ class MemoryTracer:
             self._report_peak()
         self._here = None
 
+    @unnoticed
     def end(self) -> None:
         """The program is over: report where it stands and its peak."""
         self._mode.resume()
@@ -196,7 +207,15 @@ class MemoryTracer:
             self._report_peak()
 
     # ------------------------------------------------------------------ reports
+    def _too_many_ops(self) -> None:
+        self._is_cut = True
+        args: Args = {"count": MAX_OPS}
+        self._report(NoteReport(at_ns=time.monotonic_ns(), code="memory-cut", args=args))
+
     def _sample(self) -> None:
+        if self._is_cut:
+            self._mode.pause()
+            return
         position = self._position
         phase, sums = position.phase(), self._ledger.sums()
         # A picture of both would be the same; only a new phase is worth a report then.
@@ -237,6 +256,8 @@ class MemoryTracer:
         return True
 
     def _report_peak(self) -> None:
+        if self._is_cut:
+            return
         self._reported_peak = self._ledger.peak_bytes
         facts = self._ledger.peak(MAX_HOLDINGS)
         self._report(

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 from engine.tracers.compiling import never_compiled
 from engine.tracers.memory.storages import Storages
+from engine.tracers.unnoticed import unnoticed
 
 Kind = Literal["none", "new", "resizes", "moves", "unshards", "copies in"]
 """What an op does to storages: nothing, makes some, gives others a size, is a collective, writes
@@ -24,6 +25,8 @@ _KINDS: Mapping[str, Kind] = {
     "fsdp::all_gather_copy_in": "copies in",
 }
 _RESIZING = ("aten::resize_", "aten::resize_as_", "aten::set_")
+MAX_OPS = 300_000
+"""Watching an op costs some microseconds: more of them than this would cost a run seconds."""
 _OUT_OF_PLACE = ("gather", "scatter", "alltoall")
 """In the names of c10d ops whose outputs are storages of their own."""
 
@@ -36,9 +39,12 @@ class Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch 
     def __init__(
         self,
         storages: Storages,
+        on_too_many: Callable[[], None],
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._storages = storages
+        self._num_ops = 0
+        self._on_too_many = on_too_many
         self._is_paused = False
         self.has_moved = False
         """Whether there was a collective since somebody last set this to False."""
@@ -53,7 +59,7 @@ class Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch 
 
     def resume(self) -> None:
         """See everything again."""
-        if self._is_paused:
+        if self._is_paused and self._num_ops <= MAX_OPS:
             self._is_paused = False
             self.__enter__()  # type: ignore[no-untyped-call]
 
@@ -78,6 +84,11 @@ class Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch 
         if types and not self._storages.takes(types):
             return NotImplemented
         answer = func(*args, **kwargs) if kwargs else func(*args)
+        self._num_ops += 1
+        if self._num_ops > MAX_OPS:
+            if self._num_ops == MAX_OPS + 1:
+                self._on_too_many()
+            return answer
         kind = self._kinds.get(id(func))
         if kind is None:
             kind = self._kinds[id(func)] = kind_of(func)
@@ -85,6 +96,7 @@ class Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch 
             self._book(kind, func, args, kwargs or {}, answer)
         return answer
 
+    @unnoticed
     def _book(
         self,
         kind: Kind,
@@ -99,7 +111,7 @@ class Allocations(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch 
             case "resizes":
                 self._see(answer, func, args)
                 for tensor in _tensors(answer):
-                    self._storages.measure(tensor.untyped_storage())
+                    self._storages.measure(Tensor.untyped_storage(tensor))
             case "moves":
                 self.has_moved = True
                 # Outputs of a reduction in place stay what they are unless nobody knows.

@@ -47,6 +47,16 @@ class Entry:
     """Clock of the ledger when it got its present size."""
 
 
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """An entry that was alive at the peak and has changed since, as it was then."""
+
+    entry: Entry
+    num_bytes: int
+    place: Place
+    born: int
+
+
 class Ledger:
     """Entries that are alive, their total and the highest total so far."""
 
@@ -58,7 +68,7 @@ class Ledger:
         self._clock = 0
         self._count = 0
         self._peak_clock = 0
-        self._gone: list[tuple[Entry, int]] = []
+        self._gone: list[Gone] = []
         """What was alive at the peak and is not any more, with its bytes then."""
 
     def add(
@@ -77,9 +87,10 @@ class Ledger:
         self._grow(category, num_bytes)
         return entry
 
-    def resize(self, entry: Entry, num_bytes: int) -> None:
-        """Give a storage another size; freed and allocated again is what it comes to."""
+    def resize(self, entry: Entry, num_bytes: int, place: Place | None = None) -> None:
+        """Give a storage another size; freed and allocated again (at place) is what it comes to."""
         self._note_end(entry)
+        entry.place = place or entry.place
         self._clock += 1
         entry.born = self._clock
         difference, entry.num_bytes = num_bytes - entry.num_bytes, num_bytes
@@ -118,16 +129,16 @@ class Ledger:
     def peak(self, max_holdings: int) -> PeakFacts:
         """What was held at the highest moment, by what each storage turned out to be for."""
         sums: dict[Category, int] = dict.fromkeys(_STRENGTH, 0)
-        groups: dict[tuple[object, ...], tuple[Entry, int, int]] = {}
-        last: Entry | None = None
-        for entry, num_bytes in self._at_peak():
-            sums[entry.category] += num_bytes
-            if last is None or entry.born > last.born:
-                last = entry
-            place = entry.place
+        groups: dict[tuple[object, ...], tuple[Gone, int, int]] = {}
+        last: Gone | None = None
+        for held in self._at_peak():
+            entry, place = held.entry, held.place
+            sums[entry.category] += held.num_bytes
+            if last is None or held.born > last.born:
+                last = held
             key = (entry.category, entry.shape, entry.dtype, place.phase, place.module, place.line)
-            first, count, total = groups.get(key, (entry, 0, 0))
-            groups[key] = (first, count + 1, total + num_bytes)
+            first, count, total = groups.get(key, (held, 0, 0))
+            groups[key] = (first, count + 1, total + held.num_bytes)
         largest = sorted(groups.values(), key=lambda group: -group[2])[:max_holdings]
         return PeakFacts(
             parameter_bytes=sums["parameter"],
@@ -144,17 +155,17 @@ class Ledger:
             held=tuple(_holding(*group) for group in largest if group[2]),
         )
 
-    def _at_peak(self) -> Iterator[tuple[Entry, int]]:
+    def _at_peak(self) -> Iterator[Gone]:
         # Copied at once: the garbage collector and other threads free storages meanwhile.
         alive, gone = list(self._alive), tuple(self._gone)
         for entry in alive:
             if entry.born <= self._peak_clock:
-                yield entry, entry.num_bytes
+                yield Gone(entry, entry.num_bytes, entry.place, entry.born)
         yield from gone
 
     def _note_end(self, entry: Entry) -> None:
         if entry.born <= self._peak_clock and entry.num_bytes:
-            self._gone.append((entry, entry.num_bytes))
+            self._gone.append(Gone(entry, entry.num_bytes, entry.place, entry.born))
 
     def _grow(self, category: Category, num_bytes: int) -> None:
         self._sums[category] += num_bytes
@@ -166,16 +177,17 @@ class Ledger:
                 self._gone.clear()
 
 
-def _holding(entry: Entry, num_storages: int, num_bytes: int) -> Holding:
+def _holding(held: Gone, num_storages: int, num_bytes: int) -> Holding:
+    entry, place = held.entry, held.place
     return Holding(
         category=entry.category,
         num_bytes=num_bytes,
         num_storages=num_storages,
         shape=entry.shape,
         dtype=dtype_name(entry),
-        phase=entry.place.phase,
-        module=entry.place.module,
-        line=entry.place.line,
+        phase=place.phase,
+        module=place.module,
+        line=place.line,
     )
 
 

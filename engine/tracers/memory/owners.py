@@ -19,6 +19,7 @@ from torch.optim.optimizer import Optimizer
 from engine.facts import Category
 from engine.tracers.compiling import never_compiled
 from engine.tracers.memory.storages import Storages
+from engine.tracers.unnoticed import unnoticed
 
 _FLAT_BUFFERS = ("_full_param_padded", "_full_prec_full_param_padded", "_mp_shard", "_local_shard")
 """Where a flat parameter of FSDP1 keeps its whole and its sharded values, while it has them."""
@@ -123,7 +124,7 @@ class Owners:
         known = self._parameters.get(id(parameter))
         return known is not None and known.ref() is parameter
 
-    @never_compiled
+    @unnoticed
     def _accumulated(self, parameter: Tensor) -> None:
         if parameter.grad is not None:
             self._adopt(parameter.grad, "gradient")

@@ -63,7 +63,7 @@ class Storages:
         """The entry of a tensor's storage, None for one that was never seen or does not count."""
         if not self._counts(tensor):
             return None
-        watched = self._watched.get(tensor.untyped_storage()._cdata)
+        watched = self._watched.get(Tensor.untyped_storage(tensor)._cdata)
         return watched.entry if watched is not None else None
 
     def see(
@@ -79,7 +79,7 @@ class Storages:
         """
         if not self._counts(tensor):
             return None
-        storage = tensor.untyped_storage()
+        storage = Tensor.untyped_storage(tensor)
         address = storage._cdata
         known = self._watched.get(address)
         if known is not None and known() is not None:
@@ -114,9 +114,9 @@ class Storages:
         num_bytes = storage.nbytes()
         entry = watched.entry
         if num_bytes != entry.num_bytes:
-            if num_bytes > entry.num_bytes:
-                entry.place = self._place(entry.place.op)
-            self._ledger.resize(entry, num_bytes)
+            grows = num_bytes > entry.num_bytes
+            place = self._place(entry.place.op) if grows else None
+            self._ledger.resize(entry, num_bytes, place)
             if self._on_change is not None:
                 self._on_change("resize", entry)
 
@@ -135,6 +135,7 @@ def _on_cpu(tensor: Tensor) -> bool:
         tensor.is_cpu
         and type(tensor).__torch_dispatch__ is _PLAIN
         and tensor.layout is torch.strided
+        and not tensor.is_nested
     )
 
 
@@ -143,6 +144,7 @@ def _on_cuda(tensor: Tensor) -> bool:
         tensor.is_cuda
         and type(tensor).__torch_dispatch__ is _PLAIN
         and tensor.layout is torch.strided
+        and not tensor.is_nested
     )
 
 
