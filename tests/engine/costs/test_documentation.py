@@ -9,6 +9,9 @@ from typing import get_args
 import pytest
 
 from engine.costs.causes import Cause
+from engine.events import Event
+from engine.trace import Trace
+from engine.wire import encode
 from tests.engine.costs.conftest import Train
 from tests.engine.costs.programs import EQUAL_PROGRAMS
 
@@ -32,9 +35,24 @@ def _module(name: str) -> ModuleType:
     return importlib.import_module(f"engine.costs.{name}")
 
 
-async def test_example_explains_a_run(train: Train, capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    exec(example, {"trace": await train(EQUAL_PROGRAMS["fsdp2-true"])})
+def _write(trace: Trace, path: Path) -> None:
+    events: list[Event] = [*trace.collectives, *trace.memory]
+    path.write_text("\n".join(map(encode, events)), encoding="ascii")
+
+
+async def test_examples_explain_a_run(
+    train: Train,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    example, reading = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    trace = await train(EQUAL_PROGRAMS["fsdp2-true"])
+    monkeypatch.chdir(tmp_path)
+    _write(trace, tmp_path / "run.jsonl")
+    found: dict[str, object] = {}
+    exec(reading, found)
+    exec(example, {"trace": found["trace"]})
     lines = capsys.readouterr().out.splitlines()
     # Two all_gathers and a reduce_scatter; the five categories that have a closed form.
     assert [line.endswith(" Amount(num_elements=0, num_bytes=0)") for line in lines[:3]] == [
