@@ -240,8 +240,7 @@ class CellView:
     wall_limit_s: float = Limits().wall_s
     error: str | None = None
     """Why the last request on this cell was refused, in the page's language."""
-    is_conflict: bool = False
-    """It was refused because another page has kept a newer draft."""
+    is_conflict: bool = False  # another page has kept a newer draft
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

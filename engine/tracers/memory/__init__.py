@@ -8,10 +8,8 @@ temporaries inside it are watched at steps 1, 2, 4, 8 ..., and what it leaves be
 Storages of parameters already met are looked up again at forwards 1, 2, 4, 8 ...
 """
 
-import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, UntypedStorage, nn
@@ -21,14 +19,10 @@ from engine.facts import AllocationAction, Args, Category, Phase
 from engine.program import Detail
 from engine.reports import AllocationReport, MemoryReport, NoteReport, PeakReport, Report
 from engine.tracers.memory.allocations import MAX_OPS, Allocations
-from engine.tracers.memory.ledger import Entry, Ledger, Place, dtype_name
-from engine.tracers.memory.owners import (
-    Owners,
-    is_bucket_setup,
-    makes_buckets,
-    watch_registrations,
-)
+from engine.tracers.memory.ledger import Entry, Ledger, dtype_name
+from engine.tracers.memory.owners import Owners, watch_registrations
 from engine.tracers.memory.storages import Storages, TracedDevice, watch_resizes
+from engine.tracers.memory.whereabouts import Whereabouts
 from engine.tracers.position import Position
 from engine.tracers.unnoticed import unnoticed
 
@@ -41,7 +35,6 @@ _BURST, _PER_S = 250.0, 20.0
 """Boundaries reported at once, and per second after that."""
 _PEAK_GROWTH = 1.25
 """A peak is reported before the end when it has grown by so much: a rank may be killed."""
-_SETUP_DEPTH = 9
 
 
 class MemoryHooks:
@@ -75,17 +68,6 @@ def prepare_memory() -> MemoryHooks:
     return hooks
 
 
-@dataclass(slots=True, kw_only=True)
-class Here:
-    """Where the main thread is until the next boundary."""
-
-    task: int
-    """The graph task of autograd, -1 outside backward."""
-    phase: Phase | None
-    module: str | None
-    line: int | None = None
-
-
 class MemoryTracer:
     """The memory of one rank."""
 
@@ -99,10 +81,13 @@ class MemoryTracer:
     ) -> None:
         self._report = report
         self._position = position
+        self._where = Whereabouts(position)
         self._device = device
         self._ledger = Ledger()
         on_change = self._changed if detail == "allocations" else None
-        self._storages = Storages(self._ledger, device, self._category, self._place, on_change)
+        self._storages = Storages(
+            self._ledger, device, self._where.category, self._where.place, on_change
+        )
         self._owners = Owners(self._storages)
         self._mode = Allocations(self._storages, self._too_many_ops)
         self._detail = detail
@@ -111,7 +96,6 @@ class MemoryTracer:
         self._is_cut = False
         self._tokens = _BURST
         self._refilled_ns = time.monotonic_ns()
-        self._here: Here | None = None
         self._last_phase: Phase | None = None
         self._last_sums: tuple[int, ...] = ()
         self._reported_peak = 0
@@ -136,7 +120,7 @@ class MemoryTracer:
     @unnoticed
     def module_entered(self, module: nn.Module, is_outermost: bool) -> None:
         """A module's forward begins."""
-        self._here = None
+        self._where.changed()
         if is_outermost:
             self._mode.resume()  # a step that raised has not done so
             self._num_forwards += 1
@@ -151,18 +135,18 @@ class MemoryTracer:
     @unnoticed
     def module_left(self, module: nn.Module) -> None:
         """A module's forward is over; the module is still the one that runs."""
-        self._here = None
+        self._where.changed()
         if self._position.is_outermost(module):
             self._owners.learn_again(module)  # by now FSDP2 may have swapped what is below it
         else:
             self._owners.learn(module)
         self._sample()
-        self._here = None  # whose forward it was is over when this returns
+        self._where.changed()  # whose forward it was is over when this returns
 
     @unnoticed
     def backward_reached(self, is_first: bool) -> None:
         """The backward of another module begins."""
-        self._here = None
+        self._where.changed()
         if self._mode.has_moved:  # what DDP and FSDP leave in .grad comes out of a collective
             self._mode.has_moved = False
             self._owners.learn_gradients()
@@ -171,14 +155,14 @@ class MemoryTracer:
     @unnoticed
     def backward_ended(self) -> None:
         """All gradients are there."""
-        self._here = None
+        self._where.changed()
         self._owners.learn_gradients()
         self._sample()
 
     @unnoticed
     def step_began(self, optimizer: Optimizer) -> None:
         """An optimizer's step begins."""
-        self._here = None
+        self._where.changed()
         self._owners.learn_optimized(optimizer)
         self._owners.learn_gradients()
         self._sample()
@@ -188,13 +172,13 @@ class MemoryTracer:
     @unnoticed
     def step_ended(self, optimizer: Optimizer) -> None:
         """An optimizer's step is over; it is still what runs."""
-        self._here = None
+        self._where.changed()
         self._mode.resume()
         self._owners.learn_states(optimizer)
         self._sample()
         if self._ledger.peak_bytes > self._reported_peak:
             self._report_peak()
-        self._here = None
+        self._where.changed()
 
     @unnoticed
     def end(self) -> None:
@@ -312,52 +296,3 @@ class MemoryTracer:
                 line=place.line if is_new else position.line(),
             )
         )
-
-    # ------------------------------------------------------------------ questions of the mode
-    def _place(self, op: object) -> Place:
-        task, position = torch._C._current_graph_task_id(), self._position
-        here = self._here
-        if here is None or here.task != task:
-            here = self._here = Here(task=task, phase=position.phase(), module=position.module())
-            # Backward and step are one call of the program each, a forward is many lines of it.
-            is_one_call = here.phase in ("backward", "step")
-            here.line = position.line() if is_one_call else None
-        line = here.line if here.line is not None else position.line()
-        return Place(op, here.phase, here.module, line)
-
-    def _category(self, args: Sequence[object]) -> Category:
-        """What a storage that an op makes now is for, until somebody owns it."""
-        phase, module = self._position.where()
-        match phase:
-            case "forward":
-                return "communication" if makes_buckets(module) else "activation"
-            case "step":
-                return "optimizer"
-            case "backward":  # a forward inside it is a recomputation (checkpointing)
-                is_forward = module is not None or _builds_graph(args)
-                return "activation" if is_forward else "other"
-            case None:
-                if _builds_graph(args):
-                    return "activation"
-                return "communication" if _sets_up_buckets() else "other"
-
-
-def _builds_graph(args: Sequence[object]) -> bool:
-    return torch.is_grad_enabled() and any(_needs_gradient(arg) for arg in args)
-
-
-def _needs_gradient(arg: object) -> bool:
-    if isinstance(arg, Tensor):
-        return arg.requires_grad
-    return isinstance(arg, (list, tuple)) and any(_needs_gradient(item) for item in arg)
-
-
-def _sets_up_buckets() -> bool:
-    frame = sys._getframe(1)
-    for _ in range(_SETUP_DEPTH):
-        if is_bucket_setup(frame.f_code):
-            return True
-        if frame.f_back is None:
-            return False
-        frame = frame.f_back
-    return False
