@@ -38,6 +38,17 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What judges a program's run: Python of the lesson's author, hidden from the learner.
+
+    It never enters a process that runs a program; see `engine.grading`.
+    """
+
+    source: str
+    name: str = "check.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     """One torchrun program.
 
@@ -54,6 +65,8 @@ class Program:
     """How much of each rank is traced."""
     simulated_ranks: int | None = None
     """Ranks that the one process stands for, with tensors that hold no data; None: real ranks."""
+    exports: tuple[str, ...] = ()
+    """Names of the program's own variables whose values each rank hands out at its end."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.world_size <= MAX_RANKS:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from engine.devices import REQUEST_BYTES, RunsOn, decode_gpus
+from engine.order import decode_order
 from engine.sandbox import linux
 from engine.sandbox.lock import Lock
 from engine.sandbox.root import plan_root
@@ -32,16 +33,14 @@ from engine.supervisor.park import ParkPlan, supervise
 
 def main() -> NoReturn:
     """Warm up, say hello, then serve until the executor hangs up."""
-    control = socket.socket(fileno=int(sys.argv[1]))
-    allow_unsandboxed = sys.argv[2] == "allow-unsandboxed"
-    num_parked_ranks = int(sys.argv[3])
-    runs_on: RunsOn = "cuda" if sys.argv[4] == "cuda" else "cpu"
+    order = decode_order(sys.argv[1])
+    control = socket.socket(fileno=order.control)
     linux.take_image_name()
     found = probe()
-    if found.tier == "open" and not allow_unsandboxed:
+    if found.tier == "open" and not order.sandbox.allow_open:
         _hello(control, found, is_cuda_built=False)
         sys.exit(0)
-    plan = _warm(found, num_parked_ranks, runs_on)
+    plan = _warm(found, order.num_parked_ranks, order.runs_on)
     _hello(control, found, is_cuda_built=_is_cuda_built())
     _serve(control, plan)
     sys.exit(0)

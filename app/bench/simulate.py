@@ -38,7 +38,7 @@ async def measure_simulate(
     rank_counts: Sequence[int], num_layers: int, repeats: int, tell: Callable[[str], None]
 ) -> list[SimulateResult]:
     """Measure every number of ranks. Raises: EngineCrashed when a run fails."""
-    executor = LocalExecutor(slots=1, num_parked=1, allow_unsandboxed=False)
+    executor = LocalExecutor(slots=1, num_parked=1)
     await executor.start()
     try:
         results = []

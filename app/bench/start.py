@@ -54,7 +54,7 @@ async def measure_start(
     rank_counts: list[int], repeats: int, tell: Callable[[str], None]
 ) -> list[StartResult]:
     """Measure every number of ranks. Raises: EngineCrashed when a run of either side fails."""
-    executor = LocalExecutor(slots=1, num_parked=1, allow_unsandboxed=False)
+    executor = LocalExecutor(slots=1, num_parked=1)
     await executor.start()
     try:
         results = []

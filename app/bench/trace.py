@@ -45,7 +45,7 @@ class TraceResult:
 
 async def measure_trace(size: TraceSize, repeats: int, tell: Callable[[str], None]) -> TraceResult:
     """Measure a 4-rank FSDP2 step. Raises: EngineCrashed when a run fails."""
-    executor = LocalExecutor(slots=1, num_parked=1, allow_unsandboxed=False)
+    executor = LocalExecutor(slots=1, num_parked=1)
     await executor.start()
     steps_ms: dict[Detail, list[float]] = {"off": [], "summary": []}
     num_events = 0

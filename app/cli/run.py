@@ -18,6 +18,7 @@ from engine.executor import Queued, RunRef
 from engine.executor.local import LocalExecutor
 from engine.facts import Args
 from engine.program import MAX_SOURCE_BYTES, MIB, Detail, Limits, Program
+from engine.sandbox.choice import SandboxChoice
 from engine.wire import encode
 
 OK, PROGRAM_FAILED, BAD_ARGUMENTS, ENGINE_FAILED = 0, 1, 2, 3
@@ -135,7 +136,8 @@ def _open_trace(path: Path | None) -> TextIO | None:
 async def _run(
     request: Request, program: Program, copy: TextIO | None, human: HumanReport | None
 ) -> int:
-    executor = LocalExecutor(slots=1, num_parked=1, allow_unsandboxed=request.allow_unsandboxed)
+    choice = SandboxChoice(allow_open=request.allow_unsandboxed)
+    executor = LocalExecutor(slots=1, num_parked=1, sandbox=choice)
     is_simulated = request.simulated_ranks is not None
     outcome: Outcome | None = None
     try:

@@ -38,6 +38,7 @@ from app.store import DraftConflict, EventWriter, Learning, RunStore, StoreError
 from engine.errors import EngineError
 from engine.executor import Executor
 from engine.executor.local import LocalExecutor
+from engine.sandbox.choice import SandboxChoice
 
 NUM_PARKED = 2
 _log = logging.getLogger(__name__)
@@ -124,7 +125,7 @@ async def _open_site(
     engine = executor or LocalExecutor(
         slots=settings.slots,
         num_parked=min(settings.slots, NUM_PARKED),
-        allow_unsandboxed=settings.allow_unsandboxed,
+        sandbox=SandboxChoice(allow_open=settings.allow_unsandboxed),
     )
     stack.push_async_callback(engine.close)
     policy = RunPolicy(

@@ -6,12 +6,11 @@ this machine. A distributed engine implements the same Protocol.
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from engine.events import Event
-from engine.program import Program
-
-Tier = Literal["fortified", "walled", "fenced", "open"]
+from engine.program import Check, Program
+from engine.sandbox.choice import Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +57,14 @@ class Executor(Protocol):
     async def start(self) -> None:
         """Warm up. Raises: SandboxUnavailable, EngineCrashed."""
 
-    async def submit(self, program: Program, ref: RunRef) -> None:
-        """Queue the program; idempotent on ref. Raises: DeviceUnavailable, SandboxUnavailable."""
+    async def submit(
+        self, program: Program, ref: RunRef, *, learner: str = "", check: Check | None = None
+    ) -> None:
+        """Queue the program; idempotent on ref. Raises: DeviceUnavailable, SandboxUnavailable.
+
+        Learners take turns in the queue. A check is carried out after the run, in a process that
+        ran none of the program; its Verdict comes just before the Outcome.
+        """
 
     def stream(self, ref: RunRef) -> AsyncIterator[StreamItem]:
         """Yield queue positions, then the run's events; the last item is its Outcome.

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from engine.executor.slots import Slot, Zygote
+from engine.sandbox.choice import SandboxChoice
 
 
 class GpuPool:
@@ -35,8 +36,8 @@ class GpuPool:
 class GpuSlots:
     """Slots of ranks on GPUs: their warm parent starts with the first run that needs it."""
 
-    def __init__(self, *, allow_unsandboxed: bool) -> None:
-        self._allow_unsandboxed = allow_unsandboxed
+    def __init__(self, *, sandbox: SandboxChoice) -> None:
+        self._sandbox = sandbox
         self._zygote: Zygote | None = None
         self._lock = asyncio.Lock()
 
@@ -47,7 +48,7 @@ class GpuSlots:
                 await self.close()
                 self._zygote = Zygote(
                     num_parked_ranks=0,
-                    allow_unsandboxed=self._allow_unsandboxed,
+                    sandbox=self._sandbox,
                     runs_on="cuda",
                 )
                 await self._zygote.start()

@@ -18,7 +18,8 @@ from engine.executor import Capacity, Health, Queued, RunRef, StreamItem
 from engine.executor.gpus import GpuPool, GpuSlots
 from engine.executor.runs import SubmittedRun, bare_outcome, submitted
 from engine.executor.slots import Hello, Slot, Zygote
-from engine.program import MAX_RANKS, Program
+from engine.program import MAX_RANKS, Check, Program
+from engine.sandbox.choice import SandboxChoice
 from engine.wire import decode, encode_program
 
 _log = logging.getLogger(__name__)
@@ -35,11 +36,16 @@ class LocalExecutor:
     """
 
     def __init__(
-        self, *, slots: int, num_parked: int, allow_unsandboxed: bool, gpus: Gpus | None = None
+        self,
+        *,
+        slots: int,
+        num_parked: int,
+        sandbox: SandboxChoice | None = None,
+        gpus: Gpus | None = None,
     ) -> None:
         self._num_slots = slots
         self._num_parked = num_parked
-        self._allow_unsandboxed = allow_unsandboxed
+        self._sandbox = sandbox or SandboxChoice()
         self._zygote = self._make_zygote()
         self._hello: Hello | None = None
         self._failure: str | None = None
@@ -53,10 +59,10 @@ class LocalExecutor:
         self._gpus = gpus or Gpus()
         self._finds_gpus = gpus is None
         self._free_gpus = GpuPool(self._gpus.numbers)
-        self._gpu_slots = GpuSlots(allow_unsandboxed=allow_unsandboxed)
+        self._gpu_slots = GpuSlots(sandbox=self._sandbox)
 
     def _make_zygote(self) -> Zygote:
-        return Zygote(num_parked_ranks=_NUM_PARKED_RANKS, allow_unsandboxed=self._allow_unsandboxed)
+        return Zygote(num_parked_ranks=_NUM_PARKED_RANKS, sandbox=self._sandbox)
 
     # -------------------------------------------------------------- the seam
     async def start(self) -> None:
@@ -68,7 +74,9 @@ class LocalExecutor:
             self._gpus = Gpus(numbers=numbers, is_cuda_built=hello.is_cuda_built)
             self._free_gpus = GpuPool(numbers)
 
-    async def submit(self, program: Program, ref: RunRef) -> None:
+    async def submit(
+        self, program: Program, ref: RunRef, *, learner: str = "", check: Check | None = None
+    ) -> None:
         """Queue the program; idempotent on ref. Raises: DeviceUnavailable, SandboxUnavailable."""
         if ref in self._runs:
             return
@@ -118,7 +126,7 @@ class LocalExecutor:
         hello = self._hello
         if hello is None:
             return Health(is_ready=False, tier="open", reason=self._failure or "still warming up")
-        is_open = hello.tier == "open" and not self._allow_unsandboxed
+        is_open = hello.tier == "open" and not self._sandbox.allow_open
         reason = self._failure or (hello.reason if is_open else None)
         return Health(
             is_ready=not is_open and self._failure is None,
@@ -143,7 +151,7 @@ class LocalExecutor:
     # -------------------------------------------------------------- the zygote
     def _refuse_if_open(self) -> None:
         hello = self._hello
-        if hello and hello.tier == "open" and not self._allow_unsandboxed:
+        if hello and hello.tier == "open" and not self._sandbox.allow_open:
             raise SandboxUnavailable(hello.reason or "", hello.remedy or "")
 
     async def _start_zygote(self) -> Hello:

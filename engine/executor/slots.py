@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from engine.devices import VISIBLE, RunsOn, encode_gpus
 from engine.errors import EngineCrashed
-from engine.executor import Tier
+from engine.order import ZygoteOrder, encode_order
+from engine.sandbox.choice import SandboxChoice, Tier
 
 _START_LIMIT_S = 120.0
 _PARK_LIMIT_S = 20.0
@@ -65,10 +66,10 @@ class Zygote:
     """Starts a warm parent, of ranks on CPU or on GPUs, and hands out its slots."""
 
     def __init__(
-        self, *, num_parked_ranks: int, allow_unsandboxed: bool, runs_on: RunsOn = "cpu"
+        self, *, num_parked_ranks: int, sandbox: SandboxChoice, runs_on: RunsOn = "cpu"
     ) -> None:
         self._num_parked_ranks = num_parked_ranks
-        self._allow_unsandboxed = allow_unsandboxed
+        self._sandbox = sandbox
         self._runs_on = runs_on
         self._process: asyncio.subprocess.Process | None = None
         self._control: socket.socket | None = None
@@ -90,10 +91,7 @@ class Zygote:
             "-I",
             "-m",
             "engine.zygote",
-            str(theirs.fileno()),
-            "allow-unsandboxed" if self._allow_unsandboxed else "sandboxed",
-            str(self._num_parked_ranks),
-            self._runs_on,
+            encode_order(self._order(theirs.fileno())),
             env=clean_environment(os.environ, self._runs_on),
             pass_fds=[theirs.fileno()],
             stdin=asyncio.subprocess.DEVNULL,
@@ -120,6 +118,14 @@ class Zygote:
             reason=hello["reason"],
             remedy=hello["remedy"],
             is_cuda_built=hello["is_cuda_built"],
+        )
+
+    def _order(self, control: int) -> ZygoteOrder:
+        return ZygoteOrder(
+            control=control,
+            num_parked_ranks=self._num_parked_ranks,
+            runs_on=self._runs_on,
+            sandbox=self._sandbox,
         )
 
     async def park(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from engine.errors import EngineCrashed, SandboxUnavailable
 from engine.events import Outcome, Output, Started, Status
 from engine.executor import Capacity, Health, RunRef, StreamItem
-from engine.program import Program
+from engine.program import Check, Program
 
 
 class ScriptedExecutor:
@@ -27,7 +27,9 @@ class ScriptedExecutor:
         if self.problem is not None:
             raise self.problem
 
-    async def submit(self, program: Program, ref: RunRef) -> None:
+    async def submit(
+        self, program: Program, ref: RunRef, *, learner: str = "", check: Check | None = None
+    ) -> None:
         self.refs.append(ref)
         self.submitted.set()
         self.programs[ref.run_id] = program

@@ -9,7 +9,7 @@ from engine.devices import Gpus, choose_device
 from engine.events import Note
 from engine.executor import RunRef
 from engine.messages import NOTES, render
-from engine.program import Program
+from engine.program import Check, Program
 from tests.app.conftest import OpenSite, SiteOpener
 from tests.app.scripted import ScriptedExecutor, outcome, started
 
@@ -25,15 +25,19 @@ LANGUAGES = pytest.mark.parametrize("language", list(SAID))
 class OneGpuExecutor(ScriptedExecutor):
     """Takes what one GPU can run, and refuses the rest as a real executor does."""
 
-    async def submit(self, program: Program, ref: RunRef) -> None:
+    async def submit(
+        self, program: Program, ref: RunRef, *, learner: str = "", check: Check | None = None
+    ) -> None:
         choose_device(program, Gpus(numbers=(0,)))
-        await super().submit(program, ref)
+        await super().submit(program, ref, learner=learner, check=check)
 
 
 class RefusingExecutor(ScriptedExecutor):
     """Refuses all programs, as if each had asked for the device cuda."""
 
-    async def submit(self, program: Program, ref: RunRef) -> None:
+    async def submit(
+        self, program: Program, ref: RunRef, *, learner: str = "", check: Check | None = None
+    ) -> None:
         asked = Program(source=program.source, world_size=4, device="cuda")
         choose_device(asked, Gpus(numbers=(0,)))
 

@@ -51,7 +51,7 @@ async def collect(executor: LocalExecutor, ref: RunRef) -> Ran:
 
 @pytest.fixture(scope="session")
 async def executor() -> AsyncIterator[LocalExecutor]:
-    executor = LocalExecutor(slots=2, num_parked=1, allow_unsandboxed=False)
+    executor = LocalExecutor(slots=2, num_parked=1)
     await executor.start()
     yield executor
     await executor.close()

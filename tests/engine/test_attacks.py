@@ -153,7 +153,7 @@ async def test_cancelled_at_once_is_cancelled(executor: LocalExecutor) -> None:
 
 
 async def test_ranks_that_die_before_the_program_are_the_engines_failure() -> None:
-    executor = LocalExecutor(slots=1, num_parked=1, allow_unsandboxed=False)
+    executor = LocalExecutor(slots=1, num_parked=1)
     await executor.start()
     try:
         assert executor._zygote.pid

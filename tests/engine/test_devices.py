@@ -179,9 +179,7 @@ def test_gpu_belongs_to_one_run_until_it_is_given_back() -> None:
 @pytest.fixture(scope="module")
 async def with_gpus() -> AsyncIterator[LocalExecutor]:
     """An executor that is told of two GPUs; what runs on them is real up to CUDA itself."""
-    executor = LocalExecutor(
-        slots=2, num_parked=0, allow_unsandboxed=False, gpus=Gpus(numbers=(0, 1))
-    )
+    executor = LocalExecutor(slots=2, num_parked=0, gpus=Gpus(numbers=(0, 1)))
     await executor.start()
     yield executor
     await executor.close()

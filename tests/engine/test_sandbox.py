@@ -191,7 +191,7 @@ async def test_learner_cannot_speak_for_another_rank_or_end_the_run_well(run: Ru
 
 
 async def test_no_isolation_no_run() -> None:
-    executor = LocalExecutor(slots=1, num_parked=0, allow_unsandboxed=False)
+    executor = LocalExecutor(slots=1, num_parked=0)
     executor._hello = Hello(tier="open", reason="No namespaces.", remedy="Allow them.")
     with pytest.raises(SandboxUnavailable, match="Allow them"):
         await executor.submit(Program(source="", world_size=1), RunRef(run_id="x"))

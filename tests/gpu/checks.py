@@ -16,6 +16,7 @@ from engine.errors import DeviceUnavailable
 from engine.events import Allocation, Collective, Memory, Note
 from engine.executor.local import LocalExecutor
 from engine.program import Device, Limits, Program
+from engine.sandbox.choice import SandboxChoice
 from tests.gpu.running import ended, ran
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +44,7 @@ def missing() -> str | None:
 
 async def open_executor() -> LocalExecutor:
     """The engine as it is in use; without walls where this machine cannot build any."""
-    executor = LocalExecutor(slots=1, num_parked=0, allow_unsandboxed=True)
+    executor = LocalExecutor(slots=1, num_parked=0, sandbox=SandboxChoice(allow_open=True))
     await executor.start()
     return executor
 
