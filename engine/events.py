@@ -7,7 +7,16 @@ what a rank itself writes is in `engine.reports`. Shape legend: [C] channels.
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.facts import AllocationFacts, Args, MemoryFacts, ObservationFacts, PeakFacts, Phase
+from engine.facts import (
+    AllocationFacts,
+    Args,
+    CheckProblem,
+    CheckResult,
+    MemoryFacts,
+    ObservationFacts,
+    PeakFacts,
+    Phase,
+)
 
 Stream = Literal["stdout", "stderr"]
 Scope = Literal["local", "global"]
@@ -197,6 +206,20 @@ class RankEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the hidden check says of a graded run; comes just before the outcome."""
+
+    kind: Literal["verdict"] = "verdict"
+    rank: int
+    seq: int
+    at_ns: int
+    is_passed: bool
+    results: tuple[CheckResult, ...]
+    problem: CheckProblem | None = None
+    """Why the check itself broke; then it is no pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """How the run ended: always the last event."""
 
@@ -226,5 +249,6 @@ Event = (
     | Allocation
     | Observation
     | Note
+    | Verdict
     | Outcome
 )

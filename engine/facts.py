@@ -4,7 +4,7 @@ May import the standard library only.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Phase = Literal["forward", "backward", "step"]
@@ -100,3 +100,24 @@ class ObservationFacts:
     name: str
     args: Args
     line: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """One thing that a check looked at in a run."""
+
+    id: str
+    is_passed: bool
+    message: str
+    """In the words of the check's author; the English sentence of `code`, if there is one."""
+    code: str | None = None
+    args: Args = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckProblem:
+    """Why a check came to no verdict of its own: never a pass, and never the learner's fault."""
+
+    code: str
+    message: str
+    args: Args = field(default_factory=dict)

@@ -10,6 +10,10 @@ Detail = Literal["off", "summary", "allocations"]
 MAX_RANKS = 8
 MAX_SIMULATED_RANKS = 4096
 MAX_SOURCE_BYTES = 256 * 1024
+MAX_EXPORTS = 64
+MAX_EVIDENCE_BYTES = 128 * 1024 * 1024
+"""What a check can be told of the run that it judges."""
+CHECK_WALL_S = 10.0
 MIB = 1024 * 1024
 
 
@@ -29,6 +33,8 @@ class Limits:
     """Trace lines of all ranks after which the run is stopped."""
     trace_events: int = 100_000
     """Events of all ranks after which the run is stopped."""
+    export_bytes: int = 16 * MIB
+    """What all ranks together may hand out at their end; more is not passed on."""
     scratch_bytes: int = 64 * MIB
     scratch_inodes: int = 4096
     peer_grace_s: float = 2.0
@@ -46,6 +52,8 @@ class Check:
 
     source: str
     name: str = "check.py"
+    limits: Limits = field(default_factory=lambda: Limits(wall_s=CHECK_WALL_S))
+    """Those of the check itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +75,8 @@ class Program:
     """Ranks that the one process stands for, with tensors that hold no data; None: real ranks."""
     exports: tuple[str, ...] = ()
     """Names of the program's own variables whose values each rank hands out at its end."""
+    evidence_bytes: int | None = None
+    """Set when the source is a check's: so much about the run that it judges comes behind it."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.world_size <= MAX_RANKS:
@@ -76,6 +86,12 @@ class Program:
             raise ValueError(f"a program may have {MAX_SOURCE_BYTES} bytes, this one has {size}")
         if not self.name.isprintable() or "/" in self.name or self.name in ("", ".", ".."):
             raise ValueError("a program's name must be a plain file name")
+        if not all(name.isidentifier() and len(name) <= 100 for name in self.exports):
+            raise ValueError("what a program exports must be names of variables")
+        if len(self.exports) > MAX_EXPORTS:
+            raise ValueError(f"a program may export {MAX_EXPORTS} names, not {len(self.exports)}")
+        if self.evidence_bytes is not None and not 0 <= self.evidence_bytes <= MAX_EVIDENCE_BYTES:
+            raise ValueError(f"a check may be told {MAX_EVIDENCE_BYTES} bytes of a run")
         if self.simulated_ranks is not None:
             if not 1 <= self.simulated_ranks <= MAX_SIMULATED_RANKS:
                 raise ValueError(

@@ -72,7 +72,8 @@ def rank_main(warmed: Warmed, start: RankStart) -> NoReturn:
             linux.die_with_parent(signal.SIGKILL)  # a change of user id has cleared it
         program = _await_program()
         os.nice(_NICENESS)
-        apply_limits(program.limits, program.world_size)
+        if not (start.lock and "rlimits" in start.lock.without):
+            apply_limits(program.limits, program.world_size)
     except (OSError, ValueError) as error:
         os.write(2, f"the engine could not start rank {start.rank}: {error}\n".encode())
         os._exit(RANK_FAILED)

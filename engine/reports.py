@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.events import Failure, Scope, StatisticName
-from engine.facts import AllocationFacts, Args, MemoryFacts, ObservationFacts, PeakFacts, Phase
+from engine.facts import (
+    AllocationFacts,
+    Args,
+    CheckProblem,
+    CheckResult,
+    MemoryFacts,
+    ObservationFacts,
+    PeakFacts,
+    Phase,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +138,17 @@ class FinishedReport:
     at_ns: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictReport:
+    """What a check found; taken only from a process that runs a check, never from a rank."""
+
+    kind: Literal["verdict"] = "verdict"
+    at_ns: int
+    is_passed: bool
+    results: tuple[CheckResult, ...]
+    problem: CheckProblem | None = None
+
+
 Report = (
     BegunReport
     | CollectiveReport
@@ -141,4 +161,5 @@ Report = (
     | NoteReport
     | FailureReport
     | FinishedReport
+    | VerdictReport
 )

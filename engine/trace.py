@@ -18,6 +18,7 @@ from engine.events import (
     Peak,
     Started,
     Statistic,
+    Verdict,
 )
 
 
@@ -35,6 +36,7 @@ class Trace:
     allocations: list[Allocation] = field(default_factory=list)
     observations: list[Observation] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    verdict: Verdict | None = None
     outcome: Outcome | None = None
 
     def add(self, event: Event) -> None:
@@ -58,6 +60,8 @@ class Trace:
                 self.observations.append(event)
             case Note():
                 self.notes.append(event)
+            case Verdict():
+                self.verdict = event
             case Outcome():
                 self.outcome = event
 

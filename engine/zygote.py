@@ -20,8 +20,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from engine.devices import REQUEST_BYTES, RunsOn, decode_gpus
-from engine.order import decode_order
+from engine.devices import REQUEST_BYTES, decode_gpus
+from engine.order import ZygoteOrder, decode_order
 from engine.sandbox import linux
 from engine.sandbox.lock import Lock
 from engine.sandbox.root import plan_root
@@ -40,7 +40,7 @@ def main() -> NoReturn:
     if found.tier == "open" and not order.sandbox.allow_open:
         _hello(control, found, is_cuda_built=False)
         sys.exit(0)
-    plan = _warm(found, order.num_parked_ranks, order.runs_on)
+    plan = _warm(found, order)
     _hello(control, found, is_cuda_built=_is_cuda_built())
     _serve(control, plan)
     sys.exit(0)
@@ -63,27 +63,27 @@ def _hello(control: socket.socket, found: Probe, *, is_cuda_built: bool) -> None
         control.sendall(json.dumps(hello).encode() + b"\n")
 
 
-def _warm(found: Probe, num_parked_ranks: int, runs_on: RunsOn) -> ParkPlan:
+def _warm(found: Probe, order: ZygoteOrder) -> ParkPlan:
     """Import and rehearse whatever a rank would otherwise do on its own time."""
     from engine import rank, wire
     from engine.warm import rehearse, rehearse_forward
 
-    warmed = rank.warm_up(runs_on)
-    if runs_on == "cpu":
+    warmed = rank.warm_up(order.runs_on)
+    if order.runs_on == "cpu":
         rehearse()
     else:
         rehearse_forward()
     wire.prepare()
     threads = len(os.listdir("/proc/self/task"))
     assert threads == 1, f"the zygote has {threads} threads: a fork of it could hang"
-    if runs_on == "cuda":
+    if order.runs_on == "cuda":
         assert not _has_initialised_cuda(), "the zygote has initialised CUDA: no fork of it could"
     gc.collect()
     gc.freeze()
     return ParkPlan(
-        lock=_make_lock(runs_on) if found.tier != "open" else None,
+        lock=_make_lock(order) if found.tier != "open" else None,
         tier=found.tier,
-        num_parked_ranks=num_parked_ranks,
+        num_parked_ranks=order.num_parked_ranks,
         rank_main=functools.partial(rank.rank_main, warmed),
         store_main=rank.store_main,
     )
@@ -98,7 +98,7 @@ def _has_initialised_cuda() -> bool:
     return False
 
 
-def _make_lock(runs_on: RunsOn) -> Lock:
+def _make_lock(order: ZygoteOrder) -> Lock:
     from engine.program import Limits
 
     machine = machine_of(os.uname().machine)
@@ -106,8 +106,9 @@ def _make_lock(runs_on: RunsOn) -> Lock:
     limits = Limits()
     return Lock(
         plan=plan_root(scratch_bytes=limits.scratch_bytes, scratch_inodes=limits.scratch_inodes),
-        seccomp_filter=build_filter(machine, for_gpus=runs_on == "cuda"),
+        seccomp_filter=build_filter(machine, for_gpus=order.runs_on == "cuda"),
         changes_user=os.geteuid() == 0,
+        without=order.sandbox.without,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 from app.runs.requests import NewRun, Owner
 from app.store import RunRow
+from app.store.runs import EventRow
 from app.store.tables import now
 from engine.errors import DeviceUnavailable
 from engine.events import Collective, Diagnosis, Event, Outcome, Output, Started, Status
@@ -105,6 +106,10 @@ class LiveRun:
         is_simulated = self._is_simulated or self.simulated_ranks is not None
         is_simulated |= isinstance(event, Started) and event.simulated_ranks is not None
         return encode(event, is_simulated=is_simulated)
+
+    def next_row(self, event: Event) -> EventRow:
+        """The run's next event as it is kept."""
+        return EventRow(run_id=self.row.id, position=len(self.events), payload=self.encoded(event))
 
     def queue(self, position: int) -> None:
         """Note how many runs are ahead."""

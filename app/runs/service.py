@@ -8,17 +8,10 @@ from contextlib import suppress
 
 from app.runs.archive import Archive
 from app.runs.live import LiveRun, Snapshot, Step, new_row
-from app.runs.requests import (
-    NewRun,
-    Owner,
-    QueueFull,
-    RunNotFound,
-    RunPolicy,
-    TooManyRuns,
-)
+from app.runs.requests import NewRun, Owner, QueueFull, RunNotFound, RunPolicy, TooManyRuns
 from app.runs.warmup import Warmup
 from app.store import EventWriter, RunRow, RunStore, StoreError
-from app.store.runs import EventRow, run_end
+from app.store.runs import run_end
 from engine.errors import DeviceUnavailable, EngineCrashed, EngineError
 from engine.events import Event, Outcome
 from engine.executor import Executor, Queued, RunRef, StreamItem
@@ -132,7 +125,10 @@ class RunService:
     async def lines(
         self, run_id: str, learner_id: str | None, after: int
     ) -> AsyncIterator[tuple[int, str]]:
-        """(position, encoded event) from position `after` on, to the end. Raises: RunNotFound."""
+        """(position, encoded event) from position `after` on, to the outcome. Raises: RunNotFound.
+
+        A follower may have been further than the run is: a crash costs the last moment's events.
+        """
         return self._lines(await self._find(run_id, learner_id), after)
 
     def close_streams(self) -> None:
@@ -179,7 +175,7 @@ class RunService:
 
         `late` is its program when the engine has not got it yet.
         """
-        outcome = live.failure()
+        outcome: Outcome | None = None
         try:
             if late is not None:
                 await self._hand_over(live, late)
@@ -190,21 +186,22 @@ class RunService:
             _log.exception("run failed in the engine", extra={"run_id": live.row.id})
             await self._stop(live, CANCEL_DEADLINE_S)
         finally:
-            if (
-                self._closing.is_set()
-                and not live.cancel_requested
-                and outcome.status == "cancelled"
-            ):
-                outcome = live.failure()  # we stopped it, not the learner
-            with suppress(StoreError):
-                await self._record(live, outcome)
-            self._writer.end(run_end(live.row.id, outcome.status, outcome.elapsed_s))
-            self._archive.put(live)
+            was_stopped_by_us = self._closing.is_set() and not live.cancel_requested
+            if outcome is None or (was_stopped_by_us and outcome.status == "cancelled"):
+                outcome = live.failure()
+            await self._conclude(live, outcome)
+
+    async def _conclude(self, live: LiveRun, outcome: Outcome) -> None:
+        """Write the end down, and only then show it: what was seen to end has ended for good."""
         try:
+            await self._writer.append([live.next_row(outcome)])
+            self._writer.end(run_end(live.row.id, outcome.status, outcome.elapsed_s))
             await self._writer.flush()
         except StoreError:
             _log.exception("the end of a run is not written", extra={"run_id": live.row.id})
         finally:
+            live.add(outcome)
+            self._archive.put(live)
             del self._live[live.row.id]
 
     async def _consume(self, live: LiveRun) -> Outcome:
@@ -228,7 +225,7 @@ class RunService:
                 await asyncio.sleep(0)  # a full queue never suspends: let the pages have a turn
 
     async def _record(self, live: LiveRun, event: Event) -> None:
-        row = EventRow(run_id=live.row.id, position=len(live.events), payload=live.encoded(event))
+        row = live.next_row(event)
         live.add(event)
         await self._writer.append([row])
 
@@ -291,6 +288,8 @@ class RunService:
         position = max(0, after)
         while not self._closing.is_set():
             version = live.version
+            if live.has_ended:
+                position = min(position, len(live.events) - 1)
             for event in live.events[position : position + EVENTS_PER_BATCH]:
                 position += 1
                 yield position, live.encoded(event)

@@ -21,8 +21,9 @@ _log = logging.getLogger(__name__)
 class EventWriter:
     """Commits events every 50 ms in one transaction, in the order in which they came.
 
-    `append` and `end` only queue (they wait when too much is queued); after `flush` everything
-    queued before is on disk. Ends are noted in the transaction of their last events.
+    `append` and `end` only queue (they wait when too much is queued); after `flush`, which does not
+    wait out the 50 ms, everything queued before is on disk. Ends are noted in the transaction of
+    their last events.
     """
 
     def __init__(self, database: Database) -> None:
@@ -33,6 +34,7 @@ class EventWriter:
         self._num_queued = 0
         self._num_done = 0
         self._wanted = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._changed = asyncio.Condition()
         self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -58,11 +60,14 @@ class EventWriter:
     async def flush(self) -> None:
         """Wait until all that is queued now is committed. Raises: StoreError."""
         target = self._num_queued
+        if self._num_done < target:
+            self._hurry.set()
         await self._wait(lambda: self._num_done >= target)
 
     async def close(self) -> None:
         """Commit what is queued and stop. Raises: StoreError."""
         self._closing.set()
+        self._hurry.set()
         self._wanted.set()
         if self._task is not None:
             done, _ = await asyncio.wait([self._task], timeout=DEADLINE_S)
@@ -81,7 +86,8 @@ class EventWriter:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            await _wait_for(self._closing, INTERVAL_S)
+            await _wait_for(self._hurry, INTERVAL_S)
+            self._hurry.clear()
             while self._rows or self._ends:
                 if not await self._commit():
                     await _wait_for(self._closing, RETRY_S)

@@ -15,7 +15,7 @@ from typing import NoReturn
 from engine.program import MAX_RANKS
 from engine.sandbox import linux, root
 from engine.sandbox.limits import prefer_as_victim
-from engine.sandbox.lock import Lock, become_learner
+from engine.sandbox.lock import Lock, give_up_powers
 from engine.sandbox.pipes import RankPipes, RunPipes
 
 WALLED_PORT = 29500
@@ -68,16 +68,20 @@ class _Init:
     def __init__(self, plan: InitPlan) -> None:
         self.plan = plan
         self.ranks: dict[int, int] = {}  # pid -> rank
-        self.port = WALLED_PORT if plan.lock else 0
+        without = plan.lock.without if plan.lock else frozenset()
+        self.has_network = plan.lock is not None and "network" not in without
+        self.is_dumpable = plan.lock is None or "dumpable" in without
+        self.port = WALLED_PORT if self.has_network else 0
 
     def run(self) -> NoReturn:
         prefer_as_victim()
         if self.plan.lock:
-            root.build_root(self.plan.lock.plan)
-            linux.loopback_up()
+            root.build_root(self.plan.lock.plan, self.plan.lock.without)
+            if self.has_network:
+                linux.loopback_up()
             socket.sethostname("sandbox")
         os.chdir(self.plan.folder)
-        linux.set_dumpable(value=self.plan.lock is None)
+        linux.set_dumpable(value=self.is_dumpable)
         self.host_store()
         for rank in range(self.plan.num_parked):
             self.spawn(rank)
@@ -132,12 +136,10 @@ class _Init:
 
     def give_up_powers(self) -> None:
         if self.plan.lock:
-            linux.drop_bounding_set()
-            if self.plan.lock.changes_user:
-                become_learner()
-            linux.drop_capabilities()
-        linux.set_no_new_privs()
-        linux.set_dumpable(value=self.plan.lock is None)
+            give_up_powers(self.plan.lock)
+        else:
+            linux.set_no_new_privs()
+        linux.set_dumpable(value=self.is_dumpable)
         linux.die_with_parent(signal.SIGKILL)  # a change of user id has cleared it
 
     def close_pipes(self) -> None:

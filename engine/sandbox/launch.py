@@ -14,24 +14,22 @@ from typing import NoReturn
 
 from engine.errors import EngineCrashed
 from engine.sandbox import linux
+from engine.sandbox.choice import Layer
 from engine.sandbox.pipes import Pipe, make_pipe
 from engine.sandbox.root import LEARNER_ID
 
 _HOST_ID_OF_LEARNER = 61000
 """Where root builds the sandbox, ranks have this otherwise unused id on the host."""
-_NAMESPACES = (
-    linux.CLONE_NEWUSER
-    | linux.CLONE_NEWPID
-    | linux.CLONE_NEWNS
-    | linux.CLONE_NEWNET
-    | linux.CLONE_NEWIPC
-    | linux.CLONE_NEWUTS
-    | linux.CLONE_NEWCGROUP
+_ALWAYS = linux.CLONE_NEWUSER | linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWCGROUP
+_LEFT_OUT_IN_TESTS: tuple[tuple[Layer, int], ...] = (
+    ("pid", linux.CLONE_NEWPID),
+    ("network", linux.CLONE_NEWNET),
+    ("ipc", linux.CLONE_NEWIPC),
 )
 BUILDER_FAILED = 95
 
 
-def launch_walled(init: Callable[[], NoReturn]) -> int:
+def launch_walled(init: Callable[[], NoReturn], without: frozenset[Layer] = frozenset()) -> int:
     """Fork `init` as pid 1 of new namespaces; returns its pid here.
 
     Raises: EngineCrashed when the kernel refuses a step.
@@ -41,7 +39,7 @@ def launch_walled(init: Callable[[], NoReturn]) -> int:
     pipes = _BuilderPipes(unshared=make_pipe(), mapped=make_pipe(), pid=make_pipe())
     builder = os.fork()
     if builder == 0:
-        _build(init, pipes, maps_from_outside=maps_from_outside)
+        _build(init, pipes, without, maps_from_outside=maps_from_outside)
     for descriptor in (pipes.unshared.write, pipes.mapped.read, pipes.pid.write):
         os.close(descriptor)
     if maps_from_outside and os.read(pipes.unshared.read, 1):
@@ -66,13 +64,17 @@ class _BuilderPipes:
 
 
 def _build(
-    init: Callable[[], NoReturn], pipes: _BuilderPipes, *, maps_from_outside: bool
+    init: Callable[[], NoReturn],
+    pipes: _BuilderPipes,
+    without: frozenset[Layer],
+    *,
+    maps_from_outside: bool,
 ) -> NoReturn:
     """In the builder: new namespaces, ids, no further user namespaces, then init."""
     own_ids = (os.geteuid(), os.getegid())
     try:
         os.setsid()
-        linux.unshare(_NAMESPACES)
+        linux.unshare(_namespaces(without))
         if maps_from_outside:
             os.write(pipes.unshared.write, b"u")
             os.close(pipes.mapped.write)  # else the read below would outlive the supervisor
@@ -83,7 +85,8 @@ def _build(
         else:
             _map_own_ids(*own_ids)
             os.close(pipes.mapped.write)
-        linux.write_text("/proc/sys/user/max_user_namespaces", "0")
+        if "user_namespaces" not in without:
+            linux.write_text("/proc/sys/user/max_user_namespaces", "0")
         pid = os.fork()
         if pid == 0:
             for descriptor in (pipes.unshared.read, pipes.unshared.write, pipes.mapped.read):
@@ -96,6 +99,13 @@ def _build(
     except OSError as error:
         os.write(pipes.pid.write, f"{error}".encode()[:200])
         os._exit(BUILDER_FAILED)
+
+
+def _namespaces(without: frozenset[Layer]) -> int:
+    flags = _ALWAYS
+    for layer, flag in _LEFT_OUT_IN_TESTS:
+        flags |= 0 if layer in without else flag
+    return flags
 
 
 def launch_open(init: Callable[[], NoReturn]) -> int:

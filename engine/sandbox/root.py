@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.sandbox import gpus
+from engine.sandbox.choice import Layer
 from engine.sandbox.linux import (
     MS_BIND,
     MS_NODEV,
@@ -85,8 +86,12 @@ def readable_paths(plan: RootPlan) -> tuple[str, ...]:
     return (*plan.binds, *system, *(gpus.readable_paths() if plan.gpu_nodes else ()))
 
 
-def build_root(plan: RootPlan) -> None:
-    """Build the root and move into it; needs capabilities in this user namespace."""
+def build_root(plan: RootPlan, without: frozenset[Layer] = frozenset()) -> None:
+    """Build the root and move into it; needs capabilities in this user namespace.
+
+    Without the layer `root`, the host's own tree stays reachable below /.old, and what is in
+    scratch can be executed.
+    """
     mount(None, "/", None, MS_REC | MS_PRIVATE)
     mount("tmpfs", _NEW_ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,nr_inodes=2048,mode=755")
     for folder in ("/usr", "/proc", "/dev", "/etc", "/.old"):
@@ -99,18 +104,25 @@ def build_root(plan: RootPlan) -> None:
     for path, text in _FILES.items():
         Path(_NEW_ROOT + path).write_text(text, encoding="ascii")
     _make_devices()
-    _make_scratch(plan)
+    _make_scratch(plan, 0 if "root" in without else MS_NOEXEC)
     for path in plan.binds:  # after scratch: an environment may lie below /tmp or /work
         _bind(path)
     for path in plan.covered:
         mount("tmpfs", _NEW_ROOT + path, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k")
-    proc_flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
+    if "pid" in without:
+        mount("/proc", _NEW_ROOT + "/proc", None, MS_BIND | MS_REC)  # no other one can be made
+    else:
+        _mount_proc(plan)
+    _enter(keeps_old="root" in without)
+
+
+def _mount_proc(plan: RootPlan) -> None:
+    flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
     if plan.gpu_nodes:
-        mount("proc", _NEW_ROOT + "/proc", "proc", proc_flags | MS_RDONLY, "hidepid=2")
+        mount("proc", _NEW_ROOT + "/proc", "proc", flags | MS_RDONLY, "hidepid=2")
         _add_gpus(plan.gpu_nodes)
     else:
-        mount("proc", _NEW_ROOT + "/proc", "proc", proc_flags, "hidepid=2,subset=pid")
-    _enter()
+        mount("proc", _NEW_ROOT + "/proc", "proc", flags, "hidepid=2,subset=pid")
 
 
 def _add_gpus(nodes: tuple[str, ...]) -> None:
@@ -162,11 +174,11 @@ def _make_devices() -> None:
         Path(_NEW_ROOT + link).symlink_to(target)
 
 
-def _make_scratch(plan: RootPlan) -> None:
+def _make_scratch(plan: RootPlan, no_exec: int) -> None:
     """One tmpfs, bound three times, so that one size bounds all that a run can write."""
     _make_folder("/.scratch")
     options = f"size={plan.scratch_bytes},nr_inodes={plan.scratch_inodes},mode=755"
-    flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
+    flags = MS_NOSUID | MS_NODEV | no_exec
     mount("tmpfs", _NEW_ROOT + "/.scratch", "tmpfs", flags, options)
     for number, path in enumerate(SCRATCH):
         inner = Path(f"{_NEW_ROOT}/.scratch/{number}")
@@ -179,10 +191,11 @@ def _make_scratch(plan: RootPlan) -> None:
     Path(_NEW_ROOT + "/.scratch").rmdir()
 
 
-def _enter() -> None:
+def _enter(*, keeps_old: bool) -> None:
     os.chdir(_NEW_ROOT)
     pivot_root(".", ".old")
     os.chdir("/")
-    unmount("/.old")
-    Path("/.old").rmdir()
+    if not keeps_old:
+        unmount("/.old")
+        Path("/.old").rmdir()
     mount(None, "/", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)

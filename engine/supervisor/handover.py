@@ -19,6 +19,8 @@ class Parked:
     init: int
     tier: str
     is_walled: bool
+    owns_pids: bool
+    """Whether it has a pid namespace: then the kernel ends everything as soon as init ends."""
     cpu_before_s: float
     """CPU time of the supervisor process before it parked."""
     folder: str

@@ -98,7 +98,8 @@ def _park(plan: ParkPlan, scratch: str) -> Parked:
     def init() -> NoReturn:
         run_init(init_plan)
 
-    pid = launch_walled(init) if plan.lock else launch_open(init)
+    without = plan.lock.without if plan.lock else frozenset()
+    pid = launch_walled(init, without) if plan.lock else launch_open(init)
     pipes.close_init_side()
     said = json.loads(_read_line(pipes.control.read) or b"{}")
     if "parked" not in said:
@@ -108,6 +109,7 @@ def _park(plan: ParkPlan, scratch: str) -> Parked:
         init=pid,
         tier=plan.tier,
         is_walled=plan.lock is not None,
+        owns_pids=plan.lock is not None and "pid" not in without,
         cpu_before_s=before_s,
         folder=scratch or WORK,
         runs_on="cuda" if plan.gpus else "cpu",

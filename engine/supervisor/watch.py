@@ -253,7 +253,7 @@ class Watch:
             self.stop = why
         self.gather.is_hung |= why in ("stall", "wall")
         self.grace_end_s = None
-        if not self.parked.is_walled:
+        if not self.parked.owns_pids:
             kill_descendants(self.parked.init)
         self.signal_init(signal.SIGKILL)
 
