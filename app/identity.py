@@ -53,9 +53,13 @@ class Identity:
         # would then greet the learner as a new one and overwrite who they were.
         response.set_cookie(
             COOKIE,
-            self._signer.sign(learner.id).decode("ascii"),
+            self.cookie_of(learner.id),
             max_age=YEAR_S,
             httponly=True,
             samesite="lax",
             secure=request.url.scheme == "https",
         )
+
+    def cookie_of(self, learner_id: str) -> str:
+        """The value of the cookie that names a learner."""
+        return self._signer.sign(learner_id).decode("ascii")

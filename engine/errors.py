@@ -1,15 +1,17 @@
-"""Exceptions of the engine: our faults and refusals. May import the standard library only.
+"""Exceptions of the engine: our faults and refusals. May import engine.facts.
 
 EngineError
 +-- SandboxUnavailable     this machine cannot isolate a run, and the operator did not opt out
-+-- DeviceUnavailable      the program asks for a device that this machine lacks
++-- ProgramRefused         this program cannot run on this machine, whatever it does
+    +-- DeviceUnavailable  it asks for a device that this machine lacks
+    +-- TierTooWeak        it asks for more than what this machine's isolation can hold
 +-- EngineCrashed          the zygote or a supervisor died
 +-- WireError              a line from a rank or a supervisor broke the protocol
 
 A learner's failing program is none of these: it is an ordinary `Outcome`.
 """
 
-from collections.abc import Mapping
+from engine.facts import Args
 
 
 class EngineError(Exception):
@@ -25,14 +27,22 @@ class SandboxUnavailable(EngineError):
         self.remedy = remedy
 
 
-class DeviceUnavailable(EngineError):
-    """The requested device cannot run this program here: a code of the diagnosis says why."""
+class ProgramRefused(EngineError):
+    """This program cannot run here: a code of the diagnosis says why."""
 
-    def __init__(self, message: str, *, code: str, args: Mapping[str, int]) -> None:
+    def __init__(self, message: str, *, code: str, args: Args) -> None:
         super().__init__(message)
         self.code = code
         self.said = dict(args)
         """Arguments of the code's sentence."""
+
+
+class DeviceUnavailable(ProgramRefused):
+    """The requested device cannot run this program here."""
+
+
+class TierTooWeak(ProgramRefused):
+    """What isolates runs on this machine cannot hold so many ranks."""
 
 
 class EngineCrashed(EngineError):

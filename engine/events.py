@@ -32,7 +32,7 @@ Status = Literal[
     "deadlock",
     "error",
 ]
-LimitName = Literal["wall", "cpu", "memory", "output", "trace"]
+LimitName = Literal["wall", "cpu", "memory", "scratch", "output", "trace"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

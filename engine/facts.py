@@ -112,6 +112,8 @@ class CheckResult:
     """In the words of the check's author; the English sentence of `code`, if there is one."""
     code: str | None = None
     args: Args = field(default_factory=dict)
+    in_languages: Mapping[str, str] = field(default_factory=dict)
+    """The author's words by language, `en` among them; empty where `code` says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

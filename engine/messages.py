@@ -11,7 +11,9 @@ from engine.collective_messages import COLLECTIVES
 from engine.communication_messages import COMMUNICATION
 from engine.cpu_messages import ON_CPU
 from engine.facts import Args
+from engine.limit_messages import LIMITS
 from engine.mistakes import MISTAKES
+from engine.sandbox_messages import SANDBOX
 from engine.sharded_messages import SHARDED
 from engine.training_messages import TRAINING
 
@@ -76,7 +78,9 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
         **TRAINING,
         **COMMUNICATION,
         **SHARDED,
+        **SANDBOX,
         **ON_CPU,
+        **LIMITS,
         "syntax-error": "Line {line} is not valid Python: {detail}.",
         "exception": "Rank {rank} raised {type} on line {line}: {detail}",
         "exception-outside": "Rank {rank} raised {type}: {detail}",
@@ -86,26 +90,6 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
             "the program needs into the program itself."
         ),
         "rank-killed": "Rank {rank} was killed by signal {signal}.",
-        "wall-limit": (
-            "The run reached its limit of {limit_s} s and was stopped. At that moment: {where}."
-        ),
-        "cpu-limit": "Rank {rank} used its limit of {limit_s} s of CPU time and was stopped.",
-        "memory-limit": (
-            "The ranks together held more than the limit of {limit_mib} MiB; the run was stopped. "
-            "Use a smaller model, batch or number of ranks."
-        ),
-        "out-of-memory": (
-            "Rank {rank} asked for more memory than the limit of {limit_mib} MiB allows. Use a "
-            "smaller model, batch or number of ranks."
-        ),
-        "output-limit": (
-            "The ranks wrote more than {limit_mib} MiB of output; the run was stopped. What came "
-            "before is kept. Print less, or only on rank 0."
-        ),
-        "trace-limit": (
-            "The run produced more trace than its limit of {limit_mib} MiB or {limit_events} "
-            "events and was stopped. What came before is kept. Train fewer steps."
-        ),
         "sandbox-violation": (
             "Rank {rank} made a system call that the sandbox forbids and was killed."
         ),

@@ -21,6 +21,8 @@ class ZygoteOrder:
     """Ranks that each parked sandbox has before the program is known."""
     runs_on: RunsOn
     sandbox: SandboxChoice
+    is_enclosed: bool = False
+    """It is started inside the outer sandbox of the tier fortified."""
 
 
 def encode_order(order: ZygoteOrder) -> str:

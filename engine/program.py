@@ -1,6 +1,7 @@
 """What is to be run: a Program and its Limits. May import the standard library only."""
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -15,11 +16,16 @@ MAX_EVIDENCE_BYTES = 128 * 1024 * 1024
 """What a check can be told of the run that it judges."""
 CHECK_WALL_S = 10.0
 MIB = 1024 * 1024
+NUM_DESCRIPTORS = 512
+"""Files and sockets that one process of a run may have open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one run may take; the defaults are those of the design."""
+    """What one run may take; the defaults are those of the design.
+
+    Raises: ValueError when one is not a positive number.
+    """
 
     wall_s: float = 20.0
     cpu_s: int = 40
@@ -41,6 +47,11 @@ class Limits:
     """How long the other ranks may go on after one has failed."""
     stall_s: float = 3.0
     """How long a collective may wait without progress anywhere before it counts as a deadlock."""
+
+    def __post_init__(self) -> None:
+        for limit in fields(self):
+            if not 0 < getattr(self, limit.name) < math.inf:
+                raise ValueError(f"the limit {limit.name} must be a positive number")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +92,10 @@ class Program:
     def __post_init__(self) -> None:
         if not 1 <= self.world_size <= MAX_RANKS:
             raise ValueError(f"ranks must be from 1 to {MAX_RANKS}, not {self.world_size}")
-        size = len(self.source.encode("utf-8", "surrogatepass"))
+        try:
+            size = len(self.source.encode())
+        except UnicodeEncodeError:  # lone surrogates: no file holds them, and no line of JSON
+            raise ValueError("a program must be text that UTF-8 can hold") from None
         if size > MAX_SOURCE_BYTES:
             raise ValueError(f"a program may have {MAX_SOURCE_BYTES} bytes, this one has {size}")
         if not self.name.isprintable() or "/" in self.name or self.name in ("", ".", ".."):

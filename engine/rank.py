@@ -7,13 +7,10 @@ zygote, so everything up to the program's first line is already done when the pr
 import atexit
 import contextlib
 import dataclasses
-import faulthandler
 import fcntl
 import gc
-import io
 import linecache
 import os
-import random
 import signal
 import sys
 import threading
@@ -24,24 +21,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-import numpy
-import torch
 from torch._C._distributed_c10d import TCPStore
 
 from engine import simulate, torch_cpu, tracers
-from engine.devices import RunsOn, visible_devices
+from engine.devices import RunsOn
+from engine.exhaustion import report_limit
 from engine.failure import describe, exit_code, show
+from engine.grading import checking, exporting
 from engine.program import Program
+from engine.rank_process import prepare_process
 from engine.report_pipe import ReportPipe
 from engine.reports import BegunReport, FailureReport, FinishedReport
 from engine.sandbox import linux
+from engine.sandbox.fence import engage_fence, room_for_others
 from engine.sandbox.init import RANK_FAILED, RankStart
 from engine.sandbox.limits import apply_limits
 from engine.sandbox.lock import Lock, engage
-from engine.sandbox.root import WORK
+from engine.torch_cpu.alone import allow_groups_of_one, look_at_interfaces
 from engine.wire import decode_program
 
-TRACE_FD, STACK_FD, PROGRAM_FD = 3, 4, 5
+TRACE_FD, STACK_FD, PROGRAM_FD, EXPORT_FD = 3, 4, 5, 6
 _NICENESS = 5
 """Supervisors and the site go first, whatever ranks do with the processor."""
 _ABOVE_ALL = 600
@@ -67,21 +66,26 @@ def rank_main(warmed: Warmed, start: RankStart) -> NoReturn:
         linux.die_with_parent(signal.SIGKILL)
         os.setpgid(0, 0)
         _take_descriptors(start)
-        if start.lock:
+        num_others = 0
+        if start.lock and start.lock.is_fenced:
+            look_at_interfaces()
+            num_others = room_for_others(start.lock)
+            engage_fence(start.lock, str(Path.cwd()), allow_groups_of_one)
+        elif start.lock:
             engage(start.lock)
             linux.die_with_parent(signal.SIGKILL)  # a change of user id has cleared it
-        program = _await_program()
+        program, evidence = _await_program()
         os.nice(_NICENESS)
         if not (start.lock and "rlimits" in start.lock.without):
-            apply_limits(program.limits, program.world_size)
+            apply_limits(program.limits, program.world_size, num_others)
     except (OSError, ValueError) as error:
         os.write(2, f"the engine could not start rank {start.rank}: {error}\n".encode())
         os._exit(RANK_FAILED)
     leave = os._exit  # the program may put something else there
     code = 1
     try:
-        _prepare_process(start, program)
-        code = _run(program, warmed, "cuda" if start.gpus else "cpu")
+        prepare_process(start, program, STACK_FD)
+        code = _run(program, evidence, warmed, "cuda" if start.gpus else "cpu")
     except BaseException:  # noqa: BLE001 - the program may have replaced anything that we call
         code = 1
     finally:
@@ -110,15 +114,13 @@ def store_main(listening_fd: int, lock: Lock | None) -> NoReturn:
 
 
 def _take_descriptors(start: RankStart) -> None:
-    """Leave exactly 0 null, 1 stdout, 2 stderr, 3 trace, 4 stack, 5 program."""
+    """Leave exactly 0 null, 1 stdout, 2 stderr, 3 trace, 4 stack, 5 program, 6 export."""
     pipes = start.pipes
     wanted = [
         os.open("/dev/null", os.O_RDONLY),
-        pipes.stdout.write,
-        pipes.stderr.write,
-        pipes.trace.write,
-        pipes.stack.write,
+        *(pipe.write for pipe in (pipes.stdout, pipes.stderr, pipes.trace, pipes.stack)),
         pipes.program.read,
+        pipes.export.write,
     ]
     high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _ABOVE_ALL) for descriptor in wanted]
     for target, descriptor in enumerate(high):
@@ -126,66 +128,24 @@ def _take_descriptors(start: RankStart) -> None:
     os.closerange(len(high), max(high) + 1)
 
 
-def _await_program() -> Program:
-    """Block until the supervisor sends the program; without one, the rank was not needed."""
+def _await_program() -> tuple[Program, bytes | None]:
+    """Block until the supervisor sends the program; without one, the rank was not needed.
+
+    Behind a check comes what it is told of the run that it judges.
+    """
     received = bytearray()
     while piece := os.read(PROGRAM_FD, 1 << 16):
         received += piece
     os.close(PROGRAM_FD)
     if not received:
         os._exit(0)
-    return decode_program(bytes(received))
+    line, _, evidence = bytes(received).partition(b"\n")
+    program = decode_program(line)
+    return program, None if program.evidence_bytes is None else evidence
 
 
-def _prepare_process(start: RankStart, program: Program) -> None:
-    """Make this process look like one that torchrun started."""
-    faulthandler.enable(2, all_threads=False)
-    faulthandler.register(signal.SIGUSR1, file=STACK_FD, all_threads=True)
-    rank, world_size = str(start.rank), str(program.simulated_ranks or program.world_size)
-    os.environ.clear()
-    os.environ.update(
-        PATH="/usr/local/bin:/usr/bin:/bin",
-        HOME=WORK if start.lock else str(Path.cwd()),
-        LANG="C.UTF-8",
-        RANK=rank,
-        LOCAL_RANK=rank,
-        GROUP_RANK="0",
-        WORLD_SIZE=world_size,
-        LOCAL_WORLD_SIZE=world_size,
-        MASTER_ADDR="127.0.0.1",
-        MASTER_PORT=str(start.port),
-        GLOO_SOCKET_IFNAME="lo",
-        NCCL_SOCKET_IFNAME="lo",
-        CUDA_VISIBLE_DEVICES=visible_devices(start.gpus, is_walled=start.lock is not None),
-        OMP_NUM_THREADS="1",
-        MKL_NUM_THREADS="1",
-        TORCH_CPP_LOG_LEVEL="ERROR",
-        TORCHELASTIC_USE_AGENT_STORE="True",
-    )
-    if start.lock:
-        os.chdir(WORK)
-    _seed_from_system()
-    sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False), encoding="utf-8")
-    sys.stdout = _text_stream(1, "strict")
-    sys.stderr = _text_stream(2, "backslashreplace")
-
-
-def _seed_from_system() -> None:
-    """All ranks fork from one parent; as fresh processes they must not share random numbers."""
-    seed = int.from_bytes(os.urandom(8), "little")
-    random.seed(seed)
-    numpy.random.seed(seed & 0xFFFFFFFF)
-    torch.manual_seed(seed & 0x7FFF_FFFF_FFFF_FFFF)
-
-
-def _text_stream(descriptor: int, errors: str) -> io.TextIOWrapper:
-    raw = io.FileIO(descriptor, "w", closefd=False)
-    buffered = io.BufferedWriter(raw)
-    return io.TextIOWrapper(buffered, encoding="utf-8", errors=errors, line_buffering=True)
-
-
-def _run(program: Program, warmed: Warmed, runs_on: RunsOn) -> int:
-    """Execute the program as `__main__`; returns its exit code."""
+def _run(program: Program, evidence: bytes | None, warmed: Warmed, runs_on: RunsOn) -> int:
+    """Execute the program, or the check that comes with evidence, as `__main__`; its exit code."""
     filename = str(Path.cwd() / program.name)
     pipe = ReportPipe(TRACE_FD)
     traced = tracers.install(
@@ -198,13 +158,19 @@ def _run(program: Program, warmed: Warmed, runs_on: RunsOn) -> int:
     adapted = warmed.adaptations.begin(pipe.report, traced.line)
     program = dataclasses.replace(program, source=program.source.removeprefix("\ufeff"))
     main = _make_main(program, filename)
-    num_ranks = program.simulated_ranks
-    simulation = num_ranks and simulate.begin(num_ranks, pipe.report, filename, traced.line)
+    num = program.simulated_ranks
+    simulation = num and simulate.begin(num, pipe.report, filename, traced.line)
     pipe.report(BegunReport(at_ns=time.monotonic_ns()))
     gc.enable()
+    if evidence is not None:
+        checking.carry_out(program, evidence, main, pipe.report)
+        return _tear_down()
     code = _execute(program, main, traced, pipe)
+    if program.exports and code == 0:
+        exporting.export(main.__dict__, program.exports, program.limits.export_bytes, EXPORT_FD)
     code = code or int(bool(simulation and simulation.has_failed()))
     code = _tear_down() or code
+    warmed.adaptations.joining.await_peers()
     # Destroying groups or __main__ may join threads that want the GIL: a false hang at exit.
     _keep(adapted, main, simulation)
     return code
@@ -225,6 +191,7 @@ def _execute(
         pipe.report(FinishedReport(at_ns=time.monotonic_ns()))
         return exit_code(error)
     except BaseException as error:  # noqa: BLE001 - whatever a program raises is an outcome
+        report_limit(error, filename, program.limits.scratch_bytes, pipe.report)
         pipe.report(FailureReport(at_ns=time.monotonic_ns(), failure=describe(error, filename)))
         show(simulate.shortened(error, filename), filename)
         return 1
@@ -246,17 +213,18 @@ def _make_main(program: Program, filename: str) -> types.ModuleType:
     main.__file__ = filename
     sys.modules["__main__"] = main
     sys.argv = [program.name]
-    sys.path[:] = [str(Path.cwd()), *(p for p in sys.path if p and not _is_engine_path(p))]
+    folder = os.path.dirname(filename)  # noqa: PTH120 - a Path costs every rank memory of its own
+    sys.path[:] = [folder, *(p for p in sys.path if p and not _is_engine_path(p))]
     lines = program.source.splitlines(keepends=True)
     linecache.cache[filename] = (len(program.source), None, lines, filename)
     # The file only serves tools that read source; the program itself is in memory.
-    with contextlib.suppress(OSError):
-        Path(filename).write_text(program.source, encoding="utf-8", errors="surrogatepass")
+    with contextlib.suppress(OSError), open(filename, "wb", buffering=0) as file:
+        file.write(program.source.encode(errors="surrogatepass"))
     return main
 
 
 def _is_engine_path(path: str) -> bool:
-    return (Path(path) / "engine" / "rank.py").exists() and "-packages" not in path
+    return "-packages" not in path and os.access(f"{path}/engine/rank.py", os.F_OK)
 
 
 def _tear_down() -> int:

@@ -10,14 +10,14 @@ import math
 import re
 from collections.abc import Hashable
 from functools import cache
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, cast
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from engine.errors import WireError
 from engine.events import Event
-from engine.facts import MemoryFacts
-from engine.program import MAX_SIMULATED_RANKS, Program
+from engine.facts import Args, MemoryFacts
+from engine.program import MAX_RANKS, MAX_SIMULATED_RANKS, Program
 from engine.reports import (
     AllocationReport,
     CollectiveReport,
@@ -29,37 +29,46 @@ from engine.reports import (
     PeakReport,
     Report,
     StatisticReport,
+    VerdictReport,
 )
+from engine.strict import MAX_COUNT, Reader
 
 MAX_REPORT_BYTES = 64 * 1024
 """Longest line that a rank may write on its trace pipe."""
+MAX_EVENT_BYTES = 4 * 1024 * 1024
+MAX_PARTS = 512 * 1024
+"""Brackets and commas in one event, those in its texts included: an object may cost a KiB."""
 MAX_TEXT = 8 * 1024
 MAX_NAME = 512
 MAX_VALUES = 4096
 MAX_FRAMES = 64
 MAX_HELD = 64
 """Holdings of a peak, and dimensions of a shape."""
-MAX_COUNT = 1 << 62
+MAX_RESULTS = 256
+"""Things that one check may look at."""
+MAX_ARGS = 16
 
 _WORDS_AND_NUMBERS = (int, str, type(None), bool)
+_MAY_LACK = frozenset({"values"})
 _FIRST = {"kind": 0, "rank": 1, "seq": 2, "at_ns": 3}
-_VALUES = re.compile(rb'"values":\[[^\]]*\]')
-T = TypeVar("T")
+_VALUES = re.compile(rb'"values":\[[^\[\]]*\]')
 
 
 @cache
-def _report_adapter() -> TypeAdapter[Report]:
-    return TypeAdapter(Annotated[Report, Field(discriminator="kind")])
+def _report_reader() -> Reader[Report]:
+    adapter: TypeAdapter[Report] = TypeAdapter(Annotated[Report, Field(discriminator="kind")])
+    return Reader(adapter, may_lack=_MAY_LACK)
 
 
 @cache
-def _event_adapter() -> TypeAdapter[Event]:
-    return TypeAdapter(Annotated[Event, Field(discriminator="kind")])
+def _event_reader() -> Reader[Event]:
+    adapter: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="kind")])
+    return Reader(adapter, may_lack=_MAY_LACK)
 
 
 @cache
-def _program_adapter() -> TypeAdapter[Program]:
-    return TypeAdapter(Program)
+def _program_reader() -> Reader[Program]:
+    return Reader(TypeAdapter(Program))
 
 
 @cache
@@ -108,14 +117,21 @@ def encode(item: Event | Report, *, is_simulated: bool = False) -> str:
 
 def decode(line: str | bytes) -> Event:
     """The event of one line. Raises: WireError."""
-    return _decode(_event_adapter(), line.encode() if isinstance(line, str) else line)
+    data = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
+    _require(len(data) <= MAX_EVENT_BYTES, "an event is too long")
+    num_parts = sum(map(data.count, (b"{", b"[", b",")))
+    _require(num_parts <= MAX_PARTS, "an event has too many parts")
+    event = _event_reader().read(_nulls_as_nan(data))
+    _require(-1 <= event.rank < MAX_RANKS, "an event of no such rank")
+    _require(event.seq >= 0 and event.at_ns >= 0, "an event of no such number or time")
+    return event
 
 
 def decode_report(line: bytes) -> Report:
     """The report of one line from a rank, within the caps. Raises: WireError."""
     if len(line) > MAX_REPORT_BYTES:
         raise WireError(f"a report has {len(line)} bytes, more than {MAX_REPORT_BYTES}")
-    report = _decode(_report_adapter(), line)
+    report = _report_reader().read(_nulls_as_nan(line))
     _check_sizes(report)
     return report
 
@@ -127,25 +143,21 @@ def encode_program(program: Program) -> bytes:
 
 def decode_program(line: bytes) -> Program:
     """The program of one line. Raises: WireError."""
-    return _decode(_program_adapter(), line)
+    return _program_reader().read(line)
 
 
 def prepare() -> None:
-    """Build the validators now, so that no run pays for it."""
-    _report_adapter()
-    _event_adapter()
-    _program_adapter()
+    """Build the validators now and try one, so that no run pays for it."""
+    _report_reader()
+    _event_reader()
+    decode_program(encode_program(Program(source="", world_size=1)))
 
 
-def _decode(adapter: TypeAdapter[T], line: bytes) -> T:
-    if b'"statistic"' in line:  # the only kind whose numbers may be null
-        line = _VALUES.sub(lambda match: match[0].replace(b"null", b"NaN"), line)
-    try:
-        return adapter.validate_json(line, strict=True)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part)[:40] for part in first["loc"])
-        raise WireError(f"{where or 'line'}: {first['type']}") from None
+def _nulls_as_nan(line: bytes) -> bytes:
+    """Numbers that JSON lacks, as the reader of a statistic knows them."""
+    if b'"statistic"' not in line:  # the only kind whose numbers may be null
+        return line
+    return _VALUES.sub(lambda match: match[0].replace(b"null", b"NaN"), line)
 
 
 def _check_sizes(report: Report) -> None:
@@ -176,13 +188,11 @@ def _check_sizes(report: Report) -> None:
             names = (report.module, report.op, report.dtype)
             counts += (report.storage, report.num_bytes, report.line, *(report.shape or ()))
         case ObservationReport():
-            names = (report.name, *(v for v in report.args.values() if isinstance(v, str)))
-            counts += (report.line, *(v for v in report.args.values() if isinstance(v, int)))
-            _require(len(report.args) <= 16, "too many arguments")
+            names, counts = (report.name,), (*counts, report.line)
+            _check_args(report.args)
         case NoteReport():
-            names = (report.code, *(v for v in report.args.values() if isinstance(v, str)))
-            counts += (report.line, *(v for v in report.args.values() if isinstance(v, int)))
-            _require(len(report.args) <= 16, "too many arguments")
+            names, counts = (report.code,), (*counts, report.line)
+            _check_args(report.args)
         case FailureReport():
             failure = report.failure
             names = (failure.type, *(f.function for f in failure.frames))
@@ -192,8 +202,30 @@ def _check_sizes(report: Report) -> None:
             _require(len(failure.frames) <= MAX_FRAMES, "too many frames")
         case EndReport():
             counts += (report.call,)
+        case VerdictReport():
+            names = tuple(n for result in report.results for n in (result.id, result.code))
+            _require(len(report.results) <= MAX_RESULTS, "too many results")
+            told = [(result.message, result.args) for result in report.results]
+            for result in report.results:
+                _require(len(result.in_languages) <= MAX_ARGS, "too many languages")
+                names += tuple(result.in_languages)
+                told += [(text, {}) for text in result.in_languages.values()]
+            if report.problem:
+                names += (report.problem.code,)
+                told.append((report.problem.message, report.problem.args))
+            for message, args in told:
+                _require(len(message) <= MAX_TEXT, "a message is too long")
+                _check_args(args)
     _require(all(len(name) <= MAX_NAME for name in names if name), "a name is too long")
     _require(all(0 <= n < MAX_COUNT for n in counts if n is not None), "a number is out of range")
+
+
+def _check_args(args: Args) -> None:
+    names = (*args, *(value for value in args.values() if isinstance(value, str)))
+    counts = [value for value in args.values() if isinstance(value, int)]
+    _require(len(args) <= MAX_ARGS, "too many arguments")
+    _require(all(len(name) <= MAX_NAME for name in names), "an argument is too long")
+    _require(all(0 <= n < MAX_COUNT for n in counts), "an argument is out of range")
 
 
 def memory_bytes(facts: MemoryFacts) -> tuple[int | None, ...]:

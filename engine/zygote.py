@@ -17,17 +17,21 @@ import os
 import signal
 import socket
 import sys
+import weakref
 from pathlib import Path
 from typing import NoReturn
 
 from engine.devices import REQUEST_BYTES, decode_gpus
 from engine.order import ZygoteOrder, decode_order
-from engine.sandbox import linux
+from engine.sandbox import holes, huge_pages, linux
+from engine.sandbox.cgroups import GroupPlace, find_place, sweep
+from engine.sandbox.choice import SandboxChoice
+from engine.sandbox.fence import can_become_nobody
 from engine.sandbox.lock import Lock
 from engine.sandbox.root import plan_root
 from engine.sandbox.seccomp import build_filter
 from engine.sandbox.syscalls import machine_of
-from engine.sandbox.tiers import Probe, probe
+from engine.sandbox.tiers import Found, choose
 from engine.supervisor.park import ParkPlan, supervise
 
 
@@ -36,14 +40,27 @@ def main() -> NoReturn:
     order = decode_order(sys.argv[1])
     control = socket.socket(fileno=order.control)
     linux.take_image_name()
-    found = probe()
+    if order.is_enclosed:
+        _settle()
+    found = choose(order.sandbox, is_enclosed=order.is_enclosed)
     if found.tier == "open" and not order.sandbox.allow_open:
         _hello(control, found, is_cuda_built=False)
         sys.exit(0)
     plan = _warm(found, order)
+    filling = _arrange_memory()
     _hello(control, found, is_cuda_built=_is_cuda_built())
     _serve(control, plan)
+    del filling  # it had to last until here
     sys.exit(0)
+
+
+def _settle() -> None:
+    """Take the place inside the outer sandbox; its user may not read the engine's files."""
+    from engine import rank, warm, wire
+    from engine.sandbox.fortress import settle
+
+    assert all((rank, warm, wire)), "imported while they can be read for certain"
+    settle()
 
 
 def _is_cuda_built() -> bool:
@@ -52,7 +69,7 @@ def _is_cuda_built() -> bool:
     return torch.version.cuda is not None  # asks no driver, unlike is_available
 
 
-def _hello(control: socket.socket, found: Probe, *, is_cuda_built: bool) -> None:
+def _hello(control: socket.socket, found: Found, *, is_cuda_built: bool) -> None:
     hello = {
         "tier": found.tier,
         "reason": found.reason,
@@ -63,14 +80,15 @@ def _hello(control: socket.socket, found: Probe, *, is_cuda_built: bool) -> None
         control.sendall(json.dumps(hello).encode() + b"\n")
 
 
-def _warm(found: Probe, order: ZygoteOrder) -> ParkPlan:
+def _warm(found: Found, order: ZygoteOrder) -> ParkPlan:
     """Import and rehearse whatever a rank would otherwise do on its own time."""
     from engine import rank, wire
-    from engine.warm import rehearse, rehearse_forward
+    from engine.warm import rehearse, rehearse_forward, rehearse_traced
 
     warmed = rank.warm_up(order.runs_on)
     if order.runs_on == "cpu":
         rehearse()
+        rehearse_traced(warmed.traced)
     else:
         rehearse_forward()
     wire.prepare()
@@ -78,15 +96,46 @@ def _warm(found: Probe, order: ZygoteOrder) -> ParkPlan:
     assert threads == 1, f"the zygote has {threads} threads: a fork of it could hang"
     if order.runs_on == "cuda":
         assert not _has_initialised_cuda(), "the zygote has initialised CUDA: no fork of it could"
-    gc.collect()
-    gc.freeze()
     return ParkPlan(
-        lock=_make_lock(order) if found.tier != "open" else None,
+        lock=_make_lock(order, found) if found.tier != "open" else None,
         tier=found.tier,
-        num_parked_ranks=order.num_parked_ranks,
+        num_parked_ranks=1 if found.tier == "fenced" else order.num_parked_ranks,
         rank_main=functools.partial(rank.rank_main, warmed),
         store_main=rank.store_main,
+        group_place=_group_place(order.sandbox),
     )
+
+
+def _group_place(choice: SandboxChoice) -> GroupPlace | None:
+    """Where runs get control groups; what an earlier parent that was killed left is cleared."""
+    if "cgroup" in choice.without:
+        return None
+    try:
+        place = find_place()
+    except OSError:
+        return None  # the watchdog bounds runs alone; doctor says what is refused
+    sweep(place)
+    return place
+
+
+def _arrange_memory() -> holes.Filling:
+    """Have forks share this memory for long, and copy and touch little of it."""
+    _forget_finalizers()
+    gc.collect()
+    gc.freeze()
+    filling = holes.fill()
+    huge_pages.collapse()
+    return filling
+
+
+def _forget_finalizers() -> None:
+    """Leave out at a rank's exit what belongs to the parent's own objects.
+
+    torch takes its operators back then, one by one, which would touch a tenth of the memory that a
+    rank shares with its parent; the process is over right after it.
+    """
+    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+        finalizer.atexit = False
 
 
 def _has_initialised_cuda() -> bool:
@@ -98,17 +147,19 @@ def _has_initialised_cuda() -> bool:
     return False
 
 
-def _make_lock(order: ZygoteOrder) -> Lock:
+def _make_lock(order: ZygoteOrder, found: Found) -> Lock:
     from engine.program import Limits
 
     machine = machine_of(os.uname().machine)
     assert machine, "the probe found a sandbox on a machine without a table"
-    limits = Limits()
+    limits, is_fenced = Limits(), found.tier == "fenced"
     return Lock(
         plan=plan_root(scratch_bytes=limits.scratch_bytes, scratch_inodes=limits.scratch_inodes),
         seccomp_filter=build_filter(machine, for_gpus=order.runs_on == "cuda"),
-        changes_user=os.geteuid() == 0,
+        changes_user=can_become_nobody() if is_fenced else os.geteuid() == 0,
         without=order.sandbox.without,
+        is_fenced=is_fenced,
+        for_gpus=order.runs_on == "cuda",
     )
 
 

@@ -9,7 +9,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from app.bench.queue import QueueResult, measure_queue
 from app.bench.simulate import NUM_LAYERS, SimulateResult, measure_simulate
+from app.bench.soak import MIN_RUNS, SoakResult, measure_soak
 from app.bench.start import StartResult, measure_start
 from app.bench.trace import TraceSize, measure_trace
 from engine.errors import EngineError
@@ -112,6 +114,46 @@ def simulate(
         typer.echo(json.dumps({"ranks": {str(r.ranks): _without_ranks(r) for r in results}}))
 
 
+@bench_app.command()
+def soak(
+    runs: Annotated[int, typer.Option(min=MIN_RUNS, help="Runs altogether.")] = 1000,
+    kills: Annotated[
+        bool, typer.Option(help="Kill the zygote, a supervisor and the server in its midst.")
+    ] = True,
+    as_json: _AsJson = False,
+) -> None:
+    """Many runs of a real server that is struck in their midst: none fails, nothing is left."""
+    console = Console(stderr=True)
+    try:
+        with console.status("warming up") as status:
+            result = measure_soak(runs, kills=kills, tell=status.update)
+    except (EngineError, OSError) as error:
+        console.print(str(error))
+        raise typer.Exit(3) from None
+    _print_soak(result)
+    if as_json:
+        found = {k: v for k, v in dataclasses.asdict(result).items() if k != "problems"}
+        typer.echo(json.dumps(found))
+
+
+@bench_app.command()
+def queue(
+    learners: Annotated[int, typer.Option(min=3, max=150, help="Who presses Run at once.")] = 60,
+    as_json: _AsJson = False,
+) -> None:
+    """A class presses Run at once: in which order it is served, and how fast pages stay."""
+    console = Console(stderr=True)
+    try:
+        with console.status("warming up") as status:
+            result = measure_queue(learners, status.update)
+    except (EngineError, OSError) as error:
+        console.print(str(error))
+        raise typer.Exit(3) from None
+    _print_queue(result)
+    if as_json:
+        typer.echo(json.dumps(dataclasses.asdict(result)))
+
+
 def _rank_counts(text: str, most: int) -> list[int]:
     """Numbers of ranks written with commas. Raises: typer.BadParameter."""
     try:
@@ -149,4 +191,40 @@ def _print_start(results: list[StartResult]) -> None:
             f"{r.first_output_ms:.0f}",
             f"{r.private_mib:.1f}",
         )
+    Console().print(table)
+
+
+def _print_soak(result: SoakResult) -> None:
+    table = Table(title="Soak (times of a two-rank run, from request to outcome)")
+    for heading in ("runs", "failed", "left over", "lost", "kills", "median ms", "95 % ms"):
+        table.add_column(heading, justify="right")
+    table.add_row(
+        *(str(n) for n in (result.runs, result.failed, result.leaks, result.lost, result.kills)),
+        f"{result.p50_ms:.0f}",
+        f"{result.p95_ms:.0f}",
+    )
+    Console().print(table)
+    for problem in result.problems:
+        Console().print(f"- {problem}", markup=False)
+
+
+def _print_queue(result: QueueResult) -> None:
+    table = Table(title="A class presses Run at once")
+    for heading in (
+        "learners",
+        "served",
+        "longest wait s",
+        "times longer beside a greedy one",
+        "page 95 % ms",
+        "idle page 95 % ms",
+    ):
+        table.add_column(heading, justify="right")
+    table.add_row(
+        str(result.learners),
+        str(result.served),
+        f"{result.longest_wait_s:.1f}",
+        f"{result.max_wait_ratio:.2f}",
+        f"{result.other_page_p95_ms:.0f}",
+        f"{result.idle_page_p95_ms:.0f}",
+    )
     Console().print(table)

@@ -89,8 +89,9 @@ class ServedSite:
 
     def _read(self, process: "subprocess.Popen[str]", lines: "Queue[str | None]") -> None:
         assert process.stderr is not None
-        for line in process.stderr:
-            lines.put(line)
+        with process.stderr:  # open until the last warm parent is gone too
+            for line in process.stderr:
+                lines.put(line)
         lines.put(None)
 
     def _wait_for(self, words: str) -> str:

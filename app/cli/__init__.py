@@ -3,6 +3,7 @@
 `academy run` must start fast: nothing of the web or the database is imported for it.
 """
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -112,6 +113,50 @@ def simulate(
 
 
 @app.command()
+def grade(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A torchrun program.")],
+    check: Annotated[Path, typer.Option(metavar="CHECK", help="The check that judges it.")],
+    export: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A variable that the check looks at; repeat for more."),
+    ] = None,
+    ranks: Annotated[int, typer.Option(help="Number of ranks.")] = 1,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="S", help="Wall-clock limit of the program in seconds.")
+    ] = None,
+    memory: Annotated[
+        int | None, typer.Option(metavar="MIB", help="Memory limit of all ranks together.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one event per line; the last is the outcome.")
+    ] = False,
+    allow_unsandboxed: Annotated[
+        bool, typer.Option("--allow-unsandboxed", help=UNSANDBOXED_HELP)
+    ] = False,
+) -> None:
+    """Run one program and judge it with a check, as the site would (docs/grading.md).
+
+    Exit code 0: passed; 1: not passed; 2: bad arguments; 3: the engine could not run it.
+    """
+    from app.cli.grade import carry_out_grading
+    from app.cli.run import Request
+
+    request = Request(
+        file=file,
+        ranks=ranks,
+        device="auto",
+        timeout_s=timeout,
+        memory_mib=memory,
+        as_json=as_json,
+        trace=None,
+        allow_unsandboxed=allow_unsandboxed,
+        exports=tuple(export or ()),
+        check=check,
+    )
+    raise typer.Exit(carry_out_grading(request))
+
+
+@app.command()
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
@@ -138,6 +183,35 @@ def serve(
     raise typer.Exit(serve_site(choice))
 
 
+@app.command("admin-link")
+def admin_link(
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder of the database and the secret key.")
+    ] = None,
+    site: Annotated[
+        str | None, typer.Option(metavar="URL", help="Address of the site, where it is another.")
+    ] = None,
+    language: Annotated[Literal["ja", "en"], typer.Option(help="Language of the page.")] = "en",
+) -> None:
+    """Print a link that opens the administrator's page, for an hour."""
+    from app.cli.admin import print_link
+
+    raise typer.Exit(print_link(data_dir, site, language))
+
+
+@app.command()
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Say how well this machine isolates programs, and what to change.
+
+    Exit code 0: programs can run; 3: they are refused.
+    """
+    from app.cli.doctor import carry_out
+
+    raise typer.Exit(carry_out(as_json=as_json))
+
+
 @lessons_app.command("check")
 def check_lessons(
     folder: Annotated[Path | None, typer.Argument(help="Folder with courses and lessons.")] = None,
@@ -158,7 +232,8 @@ def print_schema() -> None:
 
 def main() -> None:
     """Entry point of the `academy` script."""
-    from app.bench import bench_app
+    if sys.platform == "linux":  # as the engine that the benchmarks measure
+        from app.bench import bench_app
 
-    app.add_typer(bench_app, name="bench")
+        app.add_typer(bench_app, name="bench")
     app()

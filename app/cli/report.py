@@ -33,7 +33,7 @@ class HumanReport:
             self._show_line(event.rank, line)
 
     def _show_line(self, rank: int, line: str) -> None:
-        self._out.write(f"[rank {rank}] {_printable(line)}\n")
+        self._out.write(f"[rank {rank}] {printable(line)}\n")
         self._out.flush()
 
     def _show_outcome(self, outcome: Outcome) -> None:
@@ -42,9 +42,9 @@ class HumanReport:
                 self._show_line(rank, rest)
         for message, ranks in self._notes.items():
             where = "" if min(ranks) < 0 else f" (ranks {_numbers(ranks)})"
-            self._console.print(f"note{where}: {_printable(message)}", style="cyan")
+            self._console.print(f"note{where}: {printable(message)}", style="cyan")
         for found in outcome.diagnosis:
-            self._console.print(f"diagnosis: {_printable(found.message)}", style="bold")
+            self._console.print(f"diagnosis: {printable(found.message)}", style="bold")
         style = "green" if outcome.status == "ok" else "red"
         self._console.print(f"{outcome.status} after {outcome.elapsed_s:.2f} s", style=style)
 
@@ -53,6 +53,6 @@ def _numbers(ranks: list[int]) -> str:
     return ", ".join(str(rank) for rank in sorted(set(ranks)))
 
 
-def _printable(line: str) -> str:
+def printable(line: str) -> str:
     """Without control characters: a program must not be able to drive the terminal."""
     return "".join(c if c == "\t" or c.isprintable() else repr(c)[1:-1] for c in line)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from app.cli.report import HumanReport
-from engine.errors import DeviceUnavailable, EngineCrashed, EngineError, SandboxUnavailable
-from engine.events import Diagnosis, Event, Outcome
+from engine.errors import EngineCrashed, EngineError, ProgramRefused, SandboxUnavailable
+from engine.events import Diagnosis, Event, Outcome, Verdict
 from engine.executor import Queued, RunRef
 from engine.executor.local import LocalExecutor
 from engine.facts import Args
-from engine.program import MAX_SOURCE_BYTES, MIB, Detail, Limits, Program
+from engine.program import MAX_SOURCE_BYTES, MIB, Check, Detail, Limits, Program
 from engine.sandbox.choice import SandboxChoice
 from engine.wire import encode
 
@@ -44,10 +44,15 @@ class Request:
     simulated_ranks: int | None = None
     detail: Detail = "summary"
     """Set by `academy simulate`: one process stands for so many ranks."""
+    exports: tuple[str, ...] = ()
+    """Set by `academy grade`, as is the file of the check: variables that it is to look at."""
+    check: Path | None = None
 
     @property
     def command(self) -> str:
         """The command whose arguments these are."""
+        if self.check is not None:
+            return "academy grade"
         return "academy run" if self.simulated_ranks is None else "academy simulate"
 
 
@@ -59,12 +64,13 @@ def carry_out(request: Request, human: HumanReport | None = None) -> int:
     """Run the program and print what it does, through `human` without --json; the exit code."""
     try:
         program = read_program(request)
+        check = None if request.check is None else read_check(request.check)
         with ExitStack() as stack:
             copy = _open_trace(request.trace)
             if copy is not None:
                 stack.enter_context(copy)
             shown = None if request.as_json else human or HumanReport(sys.stdout)
-            return asyncio.run(_run(request, program, copy, shown))
+            return asyncio.run(_run(request, program, check, copy, shown))
     except BadArguments as error:
         print(f"{request.command}: {error}", file=sys.stderr)  # noqa: T201
         return BAD_ARGUMENTS
@@ -84,16 +90,7 @@ def _discard_stdout() -> None:
 
 def read_program(request: Request) -> Program:
     """The program that the arguments name. Raises: BadArguments."""
-    try:
-        with request.file.open("rb") as file:
-            raw = file.read(MAX_SOURCE_BYTES + 1)  # a device has no size and no end
-        if len(raw) > MAX_SOURCE_BYTES:
-            raise BadArguments(f"{request.file} is larger than {MAX_SOURCE_BYTES // 1024} KiB")
-        source = raw.decode("utf-8-sig")
-    except OSError as error:
-        raise BadArguments(f"cannot read {request.file}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise BadArguments(f"{request.file} is not UTF-8 (byte {error.start})") from None
+    source = _read_source(request.file)
     try:
         return Program(
             source=source,
@@ -103,11 +100,35 @@ def read_program(request: Request) -> Program:
             limits=_limits(request),
             simulated_ranks=request.simulated_ranks,
             detail=request.detail,
+            exports=request.exports,
         )
     except BadArguments:
         raise
     except ValueError as error:
         raise BadArguments(str(error)) from None
+
+
+def read_check(file: Path) -> Check:
+    """The check in a file. Raises: BadArguments."""
+    try:
+        return Check(source=_read_source(file), name=file.name)
+    except BadArguments:
+        raise
+    except ValueError as error:
+        raise BadArguments(str(error)) from None
+
+
+def _read_source(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            raw = opened.read(MAX_SOURCE_BYTES + 1)  # a device has no size and no end
+        if len(raw) > MAX_SOURCE_BYTES:
+            raise BadArguments(f"{file} is larger than {MAX_SOURCE_BYTES // 1024} KiB")
+        return raw.decode("utf-8-sig")
+    except OSError as error:
+        raise BadArguments(f"cannot read {file}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise BadArguments(f"{file} is not UTF-8 (byte {error.start})") from None
 
 
 def _limits(request: Request) -> Limits:
@@ -134,14 +155,19 @@ def _open_trace(path: Path | None) -> TextIO | None:
 
 
 async def _run(
-    request: Request, program: Program, copy: TextIO | None, human: HumanReport | None
+    request: Request,
+    program: Program,
+    check: Check | None,
+    copy: TextIO | None,
+    human: HumanReport | None,
 ) -> int:
     choice = SandboxChoice(allow_open=request.allow_unsandboxed)
     executor = LocalExecutor(slots=1, num_parked=1, sandbox=choice)
     is_simulated = request.simulated_ranks is not None
     outcome: Outcome | None = None
+    verdict: Verdict | None = None
     try:
-        async for event in _events(executor, program):
+        async for event in _events(executor, program, check):
             line = encode(event, is_simulated=is_simulated)
             if copy is not None:
                 copy.write(line + "\n")
@@ -152,10 +178,15 @@ async def _run(
                 human.show(event)
             if isinstance(event, Outcome):
                 outcome = event
+            elif isinstance(event, Verdict):
+                verdict = event
     finally:
         await executor.close()
     assert outcome is not None, "a run's last event is its outcome"
-    return _exit_code(outcome, request.command)
+    code = _exit_code(outcome, request.command)
+    if check is None or code == ENGINE_FAILED:
+        return code
+    return OK if verdict is not None and verdict.is_passed else PROGRAM_FAILED
 
 
 def _exit_code(outcome: Outcome, command: str) -> int:
@@ -168,7 +199,9 @@ def _exit_code(outcome: Outcome, command: str) -> int:
     return ENGINE_FAILED
 
 
-async def _events(executor: LocalExecutor, program: Program) -> AsyncIterator[Event]:
+async def _events(
+    executor: LocalExecutor, program: Program, check: Check | None
+) -> AsyncIterator[Event]:
     """The run's events; an engine that cannot run it ends in an outcome too."""
     ref = RunRef(run_id="run")
     stop = asyncio.Event()
@@ -180,9 +213,10 @@ async def _events(executor: LocalExecutor, program: Program) -> AsyncIterator[Ev
         if not await _started(executor, stop):
             yield _outcome("cancelled", "")
             return
-        await executor.submit(program, ref)
+        await executor.submit(program, ref, check=check)
         stream = executor.stream(ref)
         deadline = loop.time() + program.limits.wall_s + TEARDOWN_S
+        deadline += 0 if check is None else check.limits.wall_s + TEARDOWN_S
         while True:
             async with asyncio.timeout_at(deadline):
                 item = await anext(stream)
@@ -190,7 +224,7 @@ async def _events(executor: LocalExecutor, program: Program) -> AsyncIterator[Ev
                 yield item
             if isinstance(item, Outcome):
                 return
-    except DeviceUnavailable as error:
+    except ProgramRefused as error:
         yield _outcome("engine_failure", str(error), error.code, error.said)
     except (SandboxUnavailable, EngineCrashed) as error:
         yield _outcome("engine_failure", str(error))

@@ -2,15 +2,16 @@
 
 import asyncio
 import errno
-import fcntl
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
 import uvicorn
 from fastapi import FastAPI
@@ -22,7 +23,7 @@ from app.i18n import CatalogueError
 from app.main import create_app
 from app.routes.site import Site
 from app.schema import LessonError
-from app.settings import Settings
+from app.settings import LOOPBACK, Settings
 from app.store import StoreError, open_database
 from engine.errors import SandboxUnavailable
 
@@ -58,6 +59,7 @@ def serve_site(choice: Choice) -> int:
     try:
         with _data_folder(settings):
             _migrate(settings, console)
+            settings = _kept_to_this_machine(settings, console)
             app = create_app(settings)
             stale = staleness(settings.content / "static")
             if stale is not None:
@@ -78,18 +80,43 @@ def _settings(choice: Choice) -> Settings:
     return Settings.model_validate({**Settings().model_dump(), **given})
 
 
+def _kept_to_this_machine(settings: Settings, console: Console) -> Settings:
+    """Where programs may run without isolation nobody else may reach the site, by no name."""
+    if not settings.allow_unsandboxed:
+        return settings
+    console.print("programs may run without isolation: the site serves this machine only")
+    if settings.allowed_hosts:
+        console.print(f"not answered therefore: {', '.join(settings.allowed_hosts)}")
+    host = settings.host if settings.host in LOOPBACK else LOOPBACK[0]
+    if host != settings.host:
+        console.print(f"listening on {host} therefore, not on {settings.host}")
+    return settings.model_copy(update={"host": host, "allowed_hosts": ()})
+
+
 @contextmanager
 def _data_folder(settings: Settings) -> Iterator[None]:
     """Hold the data folder: two servers on one would end each other's runs."""
     settings.make_data_dir()
     with (settings.data_dir / "serve.lock").open("w") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            _lock(lock)
+        except (BlockingIOError, PermissionError):  # the second is how Windows says it
             raise CannotServe(
                 f"another server uses {settings.data_dir}; stop it or choose another --data-dir"
             ) from None
         yield
+
+
+def _lock(file: TextIO) -> None:
+    """Hold the file until it is closed. Raises: OSError where another process does."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _migrate(settings: Settings, console: Console) -> None:
@@ -172,7 +199,8 @@ class _Server(uvicorn.Server):
         await warmup.settled()
         match warmup.problem:
             case None:
-                self._console.print("runs can start")
+                health = await self._site().administration.executor.health()
+                self._console.print(f"runs can start (isolation: {health.tier})")
             case SandboxUnavailable(reason=reason, remedy=remedy):
                 self._console.print(f"runs cannot start: {reason} {remedy}")
             case problem:

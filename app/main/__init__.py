@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Scope
 
+from app.administration import Administration, Passes
 from app.assets import built_stamp
 from app.i18n import LANGUAGES, Language, load_translations, negotiate
 from app.identity import Identity
@@ -25,7 +26,7 @@ from app.lessons import Catalogue, NotFound, load_catalogue
 from app.main.problems import CrossSite, explain
 from app.panels.contexts import ErrorPage
 from app.progress import Progress
-from app.routes import api, checks, docs, drafts, pages, runs
+from app.routes import admin, api, checks, docs, drafts, pages, runs
 from app.routes.api_schema import Problem as ProblemBody
 from app.routes.api_schema import describe
 from app.routes.guard import BodyLimit, CrossSiteGuard, SecurityHeaders
@@ -61,7 +62,7 @@ def create_app(settings: Settings, executor: Executor | None = None) -> FastAPI:
         redirect_slashes=False,
         lifespan=_lifespan(settings, catalogue, executor),
     )
-    for family in (api, docs, pages, runs, checks, drafts):
+    for family in (api, docs, admin, pages, runs, checks, drafts):
         app.include_router(family.router)
     app.mount("/static/vendor", Assets(settings.content / "static" / "vendor"))
     _add_handlers(app)
@@ -143,6 +144,7 @@ async def _open_site(
         identity=Identity(settings.secret()),
         progress=Progress(Learning(database)),
         runs=service,
+        administration=Administration(executor=engine, passes=Passes(settings.secret())),
         is_unsandboxed=settings.allow_unsandboxed,
     )
 

@@ -12,7 +12,7 @@ from app.routes.site import BadCellForm
 from app.routes.views import engine_problem_text
 from app.runs import QueueFull, RunNotFound, TooManyRuns
 from app.store import DraftConflict, StoreError
-from engine.errors import DeviceUnavailable, EngineCrashed, EngineError, SandboxUnavailable
+from engine.errors import EngineCrashed, EngineError, ProgramRefused, SandboxUnavailable
 from engine.messages import DIAGNOSES
 
 
@@ -75,7 +75,7 @@ def _explain_ours(error: Exception, translations: Translations) -> tuple[int, st
             return 429, said % {"limit": error.limit}
         case QueueFull():
             return 503, _("Very many runs are waiting. Try again in a minute.")
-        case DeviceUnavailable():
+        case ProgramRefused():
             return 422, render_code(translations, DIAGNOSES[error.code], error.said)
         case SandboxUnavailable() | EngineCrashed():
             return 503, engine_problem_text(error, translations)

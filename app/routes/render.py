@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse
 
 from app.i18n import LANGUAGES, Language, Translations
+from app.panels.administration import AdminPage, AdminView
 from app.panels.contexts import (
     CellView,
     CheckView,
@@ -27,8 +28,8 @@ from app.panels.contexts import (
 from app.routes.api_schema import ApiDocsPage
 from app.routes.guard import NONCE
 
-Page = HomePage | CoursePage | LessonPage | RunPage | ErrorPage | ApiDocsPage
-View = CellView | RunView | CheckView
+Page = HomePage | CoursePage | LessonPage | RunPage | ErrorPage | ApiDocsPage | AdminPage
+View = CellView | RunView | CheckView | AdminView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from app.administration import Administration
 from app.i18n import Language, Translations
 from app.identity import Identity, Learner
 from app.lessons import Catalogue
@@ -46,6 +47,7 @@ class Site:
     identity: Identity
     progress: Progress
     runs: RunService
+    administration: Administration
     is_unsandboxed: bool
 
 

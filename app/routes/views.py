@@ -15,6 +15,7 @@ from app.i18n import Language, Translations
 from app.lessons import Cell, Lesson, MatchCheck
 from app.panels import run_view
 from app.panels.contexts import CellView, CheckView, RunView, SiteContext
+from app.panels.refusals import told
 from app.progress import CellState
 from app.routes.render import Page, PageFacts, View
 from app.routes.site import Site
@@ -30,7 +31,8 @@ def engine_problem_text(
         said = translations.gettext(
             "Programs cannot run here: this machine does not isolate them. %(reason)s %(remedy)s"
         )
-        return said % {"reason": problem.reason, "remedy": problem.remedy}
+        reason, remedy = told(problem.reason, translations), told(problem.remedy, translations)
+        return said % {"reason": reason, "remedy": remedy}
     said = translations.gettext("Programs cannot run at the moment: %(reason)s")
     return said % {"reason": str(problem)}
 

@@ -11,7 +11,7 @@ from app.runs.requests import NewRun, Owner
 from app.store import RunRow
 from app.store.runs import EventRow
 from app.store.tables import now
-from engine.errors import DeviceUnavailable
+from engine.errors import ProgramRefused
 from engine.events import Collective, Diagnosis, Event, Outcome, Output, Started, Status
 from engine.messages import DIAGNOSES
 from engine.trace import Trace, fold
@@ -164,7 +164,7 @@ class LiveRun:
         return num_outputs, sum(isinstance(event, Collective) for event in events)
 
     def failure(
-        self, status: Status = "engine_failure", said: DeviceUnavailable | None = None
+        self, status: Status = "engine_failure", said: ProgramRefused | None = None
     ) -> Outcome:
         """An outcome for a run that the engine brought to no end of its own; `said` is why."""
         diagnosis = Diagnosis(

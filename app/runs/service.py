@@ -12,7 +12,7 @@ from app.runs.requests import NewRun, Owner, QueueFull, RunNotFound, RunPolicy, 
 from app.runs.warmup import Warmup
 from app.store import EventWriter, RunRow, RunStore, StoreError
 from app.store.runs import run_end
-from engine.errors import DeviceUnavailable, EngineCrashed, EngineError
+from engine.errors import EngineCrashed, EngineError, ProgramRefused
 from engine.events import Event, Outcome
 from engine.executor import Executor, Queued, RunRef, StreamItem
 from engine.program import Program
@@ -155,7 +155,8 @@ class RunService:
         await self.warmup.ready()
         try:
             async with asyncio.timeout(SUBMIT_DEADLINE_S):
-                await self._executor.submit(program, RunRef(run_id=live.row.id))
+                ref = RunRef(run_id=live.row.id)
+                await self._executor.submit(program, ref, learner=live.owner_key)
         except TimeoutError:
             raise EngineCrashed("the engine took no run in time") from None
         if live.cancel_requested:  # while it was on its way to the engine
@@ -180,7 +181,7 @@ class RunService:
             if late is not None:
                 await self._hand_over(live, late)
             outcome = await self._consume(live)
-        except DeviceUnavailable as error:  # it was taken before anybody knew
+        except ProgramRefused as error:  # it was taken before anybody knew
             outcome = live.failure(said=error)
         except (EngineError, StoreError, TimeoutError):
             _log.exception("run failed in the engine", extra={"run_id": live.row.id})

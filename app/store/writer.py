@@ -101,20 +101,46 @@ class EventWriter:
         rows, ends = self._rows, self._ends
         self._rows, self._ends = [], []
         try:
-            async with self._database.write() as connection:
-                for start in range(0, len(rows), ROWS_PER_INSERT):
-                    await insert_events(connection, rows[start : start + ROWS_PER_INSERT])
-                await end_runs(connection, ends)
+            await self._put(rows, ends)
         except StoreError:  # locked, disk full, connection lost: nothing is lost yet
             _log.exception("cannot write %s events, trying again", len(rows))
             self._rows, self._ends = rows + self._rows, ends + self._ends
             return False
-        except SQLAlchemyError:  # these rows can never be written; do not hold up the others
-            _log.exception("lost %s events", len(rows))
+        except SQLAlchemyError:  # a row that can never be written: whose run it is, pays for it
+            await self._put_by_run(rows, ends)
         self._pending_bytes -= sum(len(row.payload) for row in rows)
         self._num_done += len(rows) + len(ends)
         async with self._changed:
             self._changed.notify_all()
+        return True
+
+    async def _put(self, rows: Sequence[EventRow], ends: Sequence[RunEnd]) -> None:
+        """One transaction. Raises: StoreError, SQLAlchemyError."""
+        async with self._database.write() as connection:
+            for start in range(0, len(rows), ROWS_PER_INSERT):
+                await insert_events(connection, rows[start : start + ROWS_PER_INSERT])
+            await end_runs(connection, ends)
+
+    async def _put_by_run(self, rows: Sequence[EventRow], ends: Sequence[RunEnd]) -> None:
+        """Each run in a transaction of its own; what cannot be written is given up."""
+        for run_id in dict.fromkeys([row.run_id for row in rows] + [end.run_id for end in ends]):
+            own_rows = [row for row in rows if row.run_id == run_id]
+            own_ends = [end for end in ends if end.run_id == run_id]
+            while not await self._put_or_give_up(run_id, own_rows, own_ends):
+                await _wait_for(self._closing, RETRY_S)
+                if self._closing.is_set():
+                    return
+
+    async def _put_or_give_up(
+        self, run_id: str, rows: Sequence[EventRow], ends: Sequence[RunEnd]
+    ) -> bool:
+        """Write what one run has queued; False if that is worth another try."""
+        try:
+            await self._put(rows, ends)
+        except StoreError:
+            return False
+        except SQLAlchemyError:
+            _log.exception("lost %s events", len(rows), extra={"run_id": run_id})
         return True
 
 

@@ -8,6 +8,7 @@ from engine.diagnosis import (
     conversion,
     devices,
     failures,
+    fenced,
     hangs,
     limits,
     manual,
@@ -33,7 +34,9 @@ from engine.trace import Trace
 _RULES: tuple[Rule, ...] = (
     limits.engine_failed,
     limits.stopped_at_limit,
+    limits.failed_at_limit,
     simulation.cannot_simulate,
+    fenced.not_within_a_fence,
     mismatches.brought_unlike,
     sends.peer_not_there,
     sends.sizes_differ,

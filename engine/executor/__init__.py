@@ -39,6 +39,8 @@ class Capacity:
     num_running: int
     num_queued: int
     max_ranks: int
+    num_learners_waiting: int = 0
+    """Learners who have a run in the queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ class Health:
     tier: Tier
     reason: str | None = None
     remedy: str | None = None
+    num_restarts: int = 0
+    """Warm parents that have taken over from another, for whatever reason."""
 
 
 class Executor(Protocol):
@@ -60,7 +64,7 @@ class Executor(Protocol):
     async def submit(
         self, program: Program, ref: RunRef, *, learner: str = "", check: Check | None = None
     ) -> None:
-        """Queue the program; idempotent on ref. Raises: DeviceUnavailable, SandboxUnavailable.
+        """Queue the program; idempotent on ref. Raises: ProgramRefused, SandboxUnavailable.
 
         Learners take turns in the queue. A check is carried out after the run, in a process that
         ran none of the program; its Verdict comes just before the Outcome.

@@ -1,13 +1,13 @@
-"""Who holds which GPU of this machine, and slots of ranks on GPUs. May import slots.
+"""Who holds which GPU of this machine, and slots of ranks on GPUs. May import slots and warm.
 
 A run has its GPUs to itself: their memory is what the lessons measure, nobody bounds what one run
 takes of it, and what a learner computes there is nobody else's to slow down or to read.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
 
-from engine.executor.slots import Slot, Zygote
+from engine.executor.slots import Slot
+from engine.executor.warm import WarmParent
 from engine.sandbox.choice import SandboxChoice
 
 
@@ -37,25 +37,16 @@ class GpuSlots:
     """Slots of ranks on GPUs: their warm parent starts with the first run that needs it."""
 
     def __init__(self, *, sandbox: SandboxChoice) -> None:
-        self._sandbox = sandbox
-        self._zygote: Zygote | None = None
-        self._lock = asyncio.Lock()
+        self._warm = WarmParent(sandbox=sandbox, num_parked=0, runs_on="cuda")
 
     async def take(self, gpus: Sequence[int]) -> Slot:
-        """A slot whose ranks reach these GPUs and no other. Raises: EngineCrashed."""
-        async with self._lock:
-            if self._zygote is None or not self._zygote.is_alive:
-                await self.close()
-                self._zygote = Zygote(
-                    num_parked_ranks=0,
-                    sandbox=self._sandbox,
-                    runs_on="cuda",
-                )
-                await self._zygote.start()
-            return await self._zygote.take_with(gpus)
+        """A slot whose ranks reach these GPUs and no other.
+
+        Raises: SandboxUnavailable, EngineCrashed.
+        """
+        await self._warm.start()
+        return await self._warm.take(gpus)
 
     async def close(self) -> None:
         """End the warm parent, if there is one."""
-        if self._zygote is not None:
-            await self._zygote.close()
-            self._zygote = None
+        await self._warm.close()

@@ -1,36 +1,38 @@
-"""The executor on this machine: a queue in front of the zygote's slots.
+"""The executor on this machine: learners take turns for the slots of a warm parent.
 
-May import the seam and what is beside it, wire, diagnosis and the leaves.
+May import the seam and what is beside it, diagnosis and the leaves.
 """
 
 import asyncio
 import dataclasses
 import logging
 import os
-from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from engine.devices import Gpus, find_gpus
 from engine.diagnosis import diagnose
 from engine.errors import EngineCrashed, SandboxUnavailable, WireError
-from engine.events import Event, Outcome
-from engine.executor import Capacity, Health, Queued, RunRef, StreamItem
+from engine.events import Outcome
+from engine.executor import Capacity, Health, RunRef, StreamItem
+from engine.executor.attempts import follow, may_go_again, unless_cancelled
+from engine.executor.checks import judged
 from engine.executor.gpus import GpuPool, GpuSlots
-from engine.executor.runs import SubmittedRun, bare_outcome, submitted
-from engine.executor.slots import Hello, Slot, Zygote
+from engine.executor.queue import FairQueue
+from engine.executor.runs import SubmittedRun, bare_outcome, refuse_if_too_weak, submitted
+from engine.executor.slots import Slot
+from engine.executor.systems import refuse_elsewhere
+from engine.executor.warm import Renewal, WarmParent
 from engine.program import MAX_RANKS, Check, Program
 from engine.sandbox.choice import SandboxChoice
-from engine.wire import decode, encode_program
 
 _log = logging.getLogger(__name__)
-_SLACK_S = 15.0
-"""How much longer than its wall limit a supervisor may take before it counts as lost."""
-_NUM_PARKED_RANKS = 4
-_MAX_RESTARTS_IN_A_ROW = 3
+_MAX_ATTEMPTS = 3
+"""How often a run is begun whose ranks die of our fault before the program begins."""
+_CLOSE_LIMIT_S = 5.0
 
 
 class LocalExecutor:
-    """Runs at most `slots` programs at once, first come first served.
+    """Runs at most `slots` programs at once; learners who wait take turns.
 
     gpus is what runs may use; None: what this machine has, found out at the start.
     """
@@ -42,48 +44,47 @@ class LocalExecutor:
         num_parked: int,
         sandbox: SandboxChoice | None = None,
         gpus: Gpus | None = None,
+        renewal: Renewal | None = None,
     ) -> None:
         self._num_slots = slots
-        self._num_parked = num_parked
         self._sandbox = sandbox or SandboxChoice()
-        self._zygote = self._make_zygote()
-        self._hello: Hello | None = None
-        self._failure: str | None = None
+        self._warm = WarmParent(sandbox=self._sandbox, num_parked=num_parked, renewal=renewal)
         self._runs: dict[RunRef, SubmittedRun] = {}
-        self._waiting: deque[SubmittedRun] = deque()
+        self._waiting: FairQueue[SubmittedRun] = FairQueue()
         self._running: set[asyncio.Task[None]] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._takes: set[asyncio.Task[Slot]] = set()
+        """Slots that are on their way, also to runs that were cancelled meanwhile."""
         self._is_closing = False
-        self._num_restarts = 0
-        self._zygote_lock = asyncio.Lock()
         self._gpus = gpus or Gpus()
         self._finds_gpus = gpus is None
         self._free_gpus = GpuPool(self._gpus.numbers)
         self._gpu_slots = GpuSlots(sandbox=self._sandbox)
 
-    def _make_zygote(self) -> Zygote:
-        return Zygote(num_parked_ranks=_NUM_PARKED_RANKS, sandbox=self._sandbox)
-
     # -------------------------------------------------------------- the seam
     async def start(self) -> None:
         """Warm up. Raises: SandboxUnavailable, EngineCrashed."""
-        async with self._zygote_lock:
-            hello = await self._start_zygote()
+        refuse_elsewhere()
+        hello = await self._warm.start()
         if self._finds_gpus:
             numbers = find_gpus(os.environ)
             self._gpus = Gpus(numbers=numbers, is_cuda_built=hello.is_cuda_built)
             self._free_gpus = GpuPool(numbers)
+            self._finds_gpus = False
 
     async def submit(
         self, program: Program, ref: RunRef, *, learner: str = "", check: Check | None = None
     ) -> None:
-        """Queue the program; idempotent on ref. Raises: DeviceUnavailable, SandboxUnavailable."""
+        """Queue the program; idempotent on ref. Raises: ProgramRefused, SandboxUnavailable."""
         if ref in self._runs:
             return
-        run = submitted(program, ref, self._gpus)
+        if program.evidence_bytes is not None:
+            raise ValueError("a check judges a run: it is no program to be submitted")
+        run = submitted(program, ref, self._gpus, learner)
+        run.check = check
         self._refuse_if_open()
+        refuse_if_too_weak(program, self._warm.hello)
         self._runs[ref] = run
-        self._waiting.append(run)
+        self._waiting.add(run, learner)
         self._dispatch()
 
     async def stream(self, ref: RunRef) -> AsyncIterator[StreamItem]:
@@ -99,20 +100,17 @@ class LocalExecutor:
     async def cancel(self, ref: RunRef) -> None:
         """Stop the run in whatever state it is."""
         run = self._runs.get(ref)
-        if run is None or run.has_ended:
+        if run is None or run.has_ended or run.is_cancelled:
             return
-        run.is_cancelled = True
+        run.cancel()
         if run in self._waiting:
             self._waiting.remove(run)
             self._end(run, bare_outcome(run, "cancelled"))
             self._tell_positions()
-        elif run.slot is not None:
-            run.slot.writer.write(b"c")
 
     async def wait_parked(self) -> None:
         """Return once as many slots are parked as should be; for measurements."""
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._warm.wait_parked()
 
     async def capacity(self) -> Capacity:
         return Capacity(
@@ -120,19 +118,20 @@ class LocalExecutor:
             num_running=len(self._running),
             num_queued=len(self._waiting),
             max_ranks=MAX_RANKS,
+            num_learners_waiting=self._waiting.num_learners,
         )
 
     async def health(self) -> Health:
-        hello = self._hello
+        hello, failure = self._warm.hello, self._warm.failure
         if hello is None:
-            return Health(is_ready=False, tier="open", reason=self._failure or "still warming up")
+            return Health(is_ready=False, tier="open", reason=failure or "still warming up")
         is_open = hello.tier == "open" and not self._sandbox.allow_open
-        reason = self._failure or (hello.reason if is_open else None)
         return Health(
-            is_ready=not is_open and self._failure is None,
+            is_ready=not is_open and failure is None,
             tier=hello.tier,
-            reason=reason,
+            reason=failure or (hello.reason if is_open else None),
             remedy=hello.remedy if is_open else None,
+            num_restarts=self._warm.num_renewed,
         )
 
     async def close(self) -> None:
@@ -141,126 +140,105 @@ class LocalExecutor:
         for run in list(self._runs.values()):
             await self.cancel(run.ref)
         if self._running:
-            await asyncio.wait(self._running, timeout=5)
-        for task in [*self._running, *self._tasks]:
+            await asyncio.wait(self._running, timeout=_CLOSE_LIMIT_S)
+        for task in (*self._running, *self._takes):
             task.cancel()
-        await asyncio.gather(*self._running, *self._tasks, return_exceptions=True)
-        await self._zygote.close()
+        await asyncio.gather(*self._running, *self._takes, return_exceptions=True)
+        await self._warm.close()
         await self._gpu_slots.close()
 
-    # -------------------------------------------------------------- the zygote
     def _refuse_if_open(self) -> None:
-        hello = self._hello
+        hello = self._warm.hello
         if hello and hello.tier == "open" and not self._sandbox.allow_open:
             raise SandboxUnavailable(hello.reason or "", hello.remedy or "")
 
-    async def _start_zygote(self) -> Hello:
-        try:
-            hello = self._hello = await self._zygote.start()
-            self._refuse_if_open()
-            for _ in range(self._num_parked):
-                await self._zygote.park()
-        except EngineCrashed as error:
-            self._failure = str(error)
-            raise
-        self._failure = None
-        return hello
-
-    async def _take_slot(self) -> Slot:
-        """A parked slot, after a restart of the zygote if it is gone. Raises: EngineCrashed."""
-        async with self._zygote_lock:
-            if not self._zygote.is_alive:
-                if self._num_restarts >= _MAX_RESTARTS_IN_A_ROW:
-                    raise EngineCrashed("the warm parent keeps dying")
-                self._num_restarts += 1
-                _log.warning("the zygote is gone; starting another")
-                await self._zygote.close()
-                self._zygote = self._make_zygote()
-                await self._start_zygote()
-            return await self._zygote.take()
-
-    async def _refill(self) -> None:
-        """Park again what the last run took."""
-        async with self._zygote_lock:
-            try:
-                while self._zygote.num_parked < self._num_parked and not self._is_closing:
-                    await self._zygote.park()
-            except EngineCrashed as error:
-                _log.warning("no slot could be parked: %s", error)
-
     # -------------------------------------------------------------- the queue
     def _dispatch(self) -> None:
+        """Start runs while there are slots, and tell the others where they stand."""
         while len(self._running) < self._num_slots and not self._is_closing:
-            run = self._next_run()
+            run = self._waiting.take(self._starters())
             if run is None:
                 break
-            self._waiting.remove(run)
+            if run.runs_on != "cpu":
+                run.gpus = self._free_gpus.take(run.program.world_size)
             task = asyncio.create_task(self._carry_out(run), name=f"run {run.ref.run_id}")
             self._running.add(task)
             task.add_done_callback(self._after_run)
         self._tell_positions()
 
-    def _next_run(self) -> SubmittedRun | None:
-        """The first that can start, holding its GPUs.
+    def _starters(self) -> Callable[[SubmittedRun], bool]:
+        """Which of the waiting can start, asked in turn.
 
         Runs on GPUs wait for free ones in turn, and let those on CPU go ahead.
         """
-        for run in self._waiting:
+        is_held_up = False
+
+        def can_start(run: SubmittedRun) -> bool:
+            nonlocal is_held_up
             if run.runs_on == "cpu":
-                return run
-            if self._free_gpus.has(run.program.world_size):
-                run.gpus = self._free_gpus.take(run.program.world_size)
-                return run
-            break
-        return next((run for run in self._waiting if run.runs_on == "cpu"), None)
+                return True
+            is_held_up = is_held_up or not self._free_gpus.has(run.program.world_size)
+            return not is_held_up
+
+        return can_start
 
     def _tell_positions(self) -> None:
         for position, run in enumerate(self._waiting):
-            run.put(Queued(position=position))
+            run.queue(position)
 
     def _after_run(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
-        if self._is_closing:
-            return
-        self._dispatch()
-        refill = asyncio.create_task(self._refill())
-        self._tasks.add(refill)
-        refill.add_done_callback(self._tasks.discard)
+        if not self._is_closing:
+            self._dispatch()
+            self._warm.refill()
 
+    # -------------------------------------------------------------- one run
     async def _carry_out(self, run: SubmittedRun) -> None:
         """One run from its slot to its outcome; whatever happens, an outcome is the last item."""
         outcome = bare_outcome(run, "engine_failure")
         try:
-            run.slot = await (self._gpu_slots.take(run.gpus) if run.gpus else self._take_slot())
-            if run.is_cancelled:
-                outcome = bare_outcome(run, "cancelled")
-            else:
-                async with asyncio.timeout(run.program.limits.wall_s + _SLACK_S):
-                    outcome = await self._follow(run, run.slot)
-                self._num_restarts = 0
-        except (EngineCrashed, SandboxUnavailable, WireError, TimeoutError, OSError) as error:
-            _log.error("run %s: %s", run.ref.run_id, error)
+            outcome = await self._attempts(run)
+            if run.check is not None:
+                outcome = await judged(run, run.check, outcome, self._attempts)
         except asyncio.CancelledError:
             outcome = bare_outcome(run, "cancelled")
         finally:
-            if run.slot is not None:
-                run.slot.writer.close()
             self._free_gpus.give_back(run.gpus)
             # Rules parse hostile source and read the whole trace: not on the event loop.
             found = await asyncio.to_thread(diagnose, run.program, outcome, run.trace)
             self._end(run, dataclasses.replace(outcome, diagnosis=found))
 
-    async def _follow(self, run: SubmittedRun, slot: Slot) -> Outcome:
-        """Pass on a supervisor's events before the outcome. Raises: EngineCrashed."""
-        slot.writer.write(encode_program(run.program))
-        while line := await slot.reader.readline():
-            if line.startswith(b'{"failed"'):
-                raise EngineCrashed(line.decode("utf-8", "replace").strip())
-            event: Event = decode(line)
-            if isinstance(event, Outcome):
-                return event
-            run.put(event)
-        raise EngineCrashed("the supervisor died")
+    async def _attempts(self, run: SubmittedRun) -> Outcome:
+        """Run the program, again if an attempt fails by our fault before it has begun."""
+        for _ in range(_MAX_ATTEMPTS):
+            outcome = await self._attempt(run)
+            if not may_go_again(run, outcome):
+                break
+            run.start_over()
+        return outcome
+
+    async def _attempt(self, run: SubmittedRun) -> Outcome:
+        """Run the program in a slot of its own; an outcome whatever becomes of the slot."""
+        try:
+            run.slot = await self._slot_for(run)
+            if run.slot is not None:
+                return await follow(run, run.slot)
+        except (EngineCrashed, SandboxUnavailable, WireError, TimeoutError, OSError) as error:
+            _log.error("run %s: %s", run.ref.run_id, error)
+        finally:
+            if run.slot is not None:
+                run.slot.close()
+                run.slot = None
+        run.start_over()
+        return bare_outcome(run, "cancelled" if run.is_cancelled else "engine_failure")
+
+    async def _slot_for(self, run: SubmittedRun) -> Slot | None:
+        """A slot, or None when the run is cancelled first. Raises: EngineError."""
+        take = self._gpu_slots.take(run.gpus) if run.gpus else self._warm.take()
+        taking = asyncio.create_task(take)
+        self._takes.add(taking)
+        taking.add_done_callback(self._takes.discard)
+        return await unless_cancelled(run, taking)
 
     def _end(self, run: SubmittedRun, outcome: Outcome) -> None:
         run.has_ended = True

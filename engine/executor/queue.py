@@ -24,6 +24,11 @@ class FairQueue(Generic[Run]):
     def __len__(self) -> int:
         return sum(map(len, self._turns.values()))
 
+    @property
+    def num_learners(self) -> int:
+        """Learners who wait; a run without a learner counts as one."""
+        return len(self._turns)
+
     def __contains__(self, run: Run) -> bool:
         return any(run in waiting for waiting in self._turns.values())
 

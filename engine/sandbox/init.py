@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from engine.program import MAX_RANKS
 from engine.sandbox import linux, root
+from engine.sandbox.fence import give_up_host_powers
 from engine.sandbox.limits import prefer_as_victim
 from engine.sandbox.lock import Lock, give_up_powers
 from engine.sandbox.pipes import RankPipes, RunPipes
@@ -69,20 +70,22 @@ class _Init:
         self.plan = plan
         self.ranks: dict[int, int] = {}  # pid -> rank
         without = plan.lock.without if plan.lock else frozenset()
-        self.has_network = plan.lock is not None and "network" not in without
+        self.is_walled = plan.lock is not None and plan.lock.is_walled
+        self.has_network = self.is_walled and "network" not in without
         self.is_dumpable = plan.lock is None or "dumpable" in without
         self.port = WALLED_PORT if self.has_network else 0
 
     def run(self) -> NoReturn:
         prefer_as_victim()
-        if self.plan.lock:
+        if self.plan.lock and self.is_walled:
             root.build_root(self.plan.lock.plan, self.plan.lock.without)
             if self.has_network:
                 linux.loopback_up()
             socket.sethostname("sandbox")
         os.chdir(self.plan.folder)
         linux.set_dumpable(value=self.is_dumpable)
-        self.host_store()
+        if self.is_walled or self.plan.lock is None:  # no rank of a fenced run could reach it
+            self.host_store()
         for rank in range(self.plan.num_parked):
             self.spawn(rank)
         _say(self.plan.pipes.control.write, {"parked": len(self.ranks)})
@@ -135,8 +138,10 @@ class _Init:
             signal.signal(number, signal.SIG_DFL)
 
     def give_up_powers(self) -> None:
-        if self.plan.lock:
+        if self.plan.lock and self.is_walled:
             give_up_powers(self.plan.lock)
+        elif self.plan.lock:
+            give_up_host_powers(self.plan.lock)
         else:
             linux.set_no_new_privs()
         linux.set_dumpable(value=self.is_dumpable)

@@ -17,7 +17,8 @@ _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
 """What may be allowed on a file: the kernel refuses the rest there."""
 _FIRST_THIRTEEN = (1 << 13) - 1
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
-_RULE_PATH_BENEATH = 1
+_BIND_TCP, _CONNECT_TCP = 1, 2
+_RULE_PATH_BENEATH, _RULE_NET_PORT = 1, 2
 
 
 def abi() -> int:
@@ -33,12 +34,17 @@ def restrict(
     read_only: Sequence[str],
     read_write: Sequence[str],
     devices: Sequence[str],
+    listable: Sequence[str] = (),
     shares_abstract_sockets: bool = False,
+    denies_tcp: bool = False,
+    binds_any_port: bool = False,
 ) -> int:
     """Confine this process to the given paths; returns the ABI used, 0 if there is none.
 
     Needs no_new_privs. Paths that do not exist are skipped. Abstract sockets are those of the
     network namespace in any case; sharing them lets the ranks of one run reach each other's.
+    Where TCP is denied, one port that the kernel chooses can be bound all the same on demand.
+    Of listable folders and what lies below them the names can be read, and nothing else.
     """
     version = abi()
     if not version:
@@ -49,7 +55,8 @@ def restrict(
     handled |= _IOCTL if version >= 5 else 0
     scope = _SCOPE_SIGNALS if shares_abstract_sockets else _SCOPE_SIGNALS | _SCOPE_ABSTRACT_SOCKETS
     scope = scope if version >= 6 else 0
-    attributes = struct.pack("QQQ", handled, 0, scope)
+    network = _BIND_TCP | _CONNECT_TCP if denies_tcp and version >= 4 else 0
+    attributes = struct.pack("QQQ", handled, network, scope)
     size = 8 if version < 4 else 16 if version < 6 else 24
     ruleset = syscall(
         _CREATE, "landlock_create_ruleset", attributes, ctypes.c_size_t(size), ctypes.c_uint(0)
@@ -60,10 +67,14 @@ def restrict(
     for paths, access in (
         (read_only, read | _EXECUTE),
         (read_write, write),
+        (listable, _READ_DIR),
         (devices, _READ | _WRITE | _TRUNCATE | _IOCTL),
     ):
         for path in paths:
             _allow(ruleset, path, access & handled)
+    if network and binds_any_port:
+        rule = struct.pack("QQ", _BIND_TCP, 0)
+        _add(ruleset, _RULE_NET_PORT, rule, "port")
     syscall(_RESTRICT, "landlock_restrict_self", ctypes.c_int(ruleset), ctypes.c_uint(0))
     os.close(ruleset)
     return version
@@ -78,13 +89,17 @@ def _allow(ruleset: int, path: str, access: int) -> None:
         if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
             access &= _OF_FILES
         rule = struct.pack("=Qi", access, descriptor)
-        syscall(
-            _ADD,
-            f"landlock_add_rule {path}",
-            ctypes.c_int(ruleset),
-            ctypes.c_int(_RULE_PATH_BENEATH),
-            rule,
-            ctypes.c_uint(0),
-        )
+        _add(ruleset, _RULE_PATH_BENEATH, rule, path)
     finally:
         os.close(descriptor)
+
+
+def _add(ruleset: int, kind: int, rule: bytes, what: str) -> None:
+    syscall(
+        _ADD,
+        f"landlock_add_rule {what}",
+        ctypes.c_int(ruleset),
+        ctypes.c_int(kind),
+        rule,
+        ctypes.c_uint(0),
+    )

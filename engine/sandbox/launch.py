@@ -14,11 +14,12 @@ from typing import NoReturn
 
 from engine.errors import EngineCrashed
 from engine.sandbox import linux
+from engine.sandbox.cgroups import RunGroup
 from engine.sandbox.choice import Layer
 from engine.sandbox.pipes import Pipe, make_pipe
 from engine.sandbox.root import LEARNER_ID
 
-_HOST_ID_OF_LEARNER = 61000
+HOST_ID_OF_LEARNER = 61000
 """Where root builds the sandbox, ranks have this otherwise unused id on the host."""
 _ALWAYS = linux.CLONE_NEWUSER | linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWCGROUP
 _LEFT_OUT_IN_TESTS: tuple[tuple[Layer, int], ...] = (
@@ -29,7 +30,11 @@ _LEFT_OUT_IN_TESTS: tuple[tuple[Layer, int], ...] = (
 BUILDER_FAILED = 95
 
 
-def launch_walled(init: Callable[[], NoReturn], without: frozenset[Layer] = frozenset()) -> int:
+def launch_walled(
+    init: Callable[[], NoReturn],
+    without: frozenset[Layer] = frozenset(),
+    group: RunGroup | None = None,
+) -> int:
     """Fork `init` as pid 1 of new namespaces; returns its pid here.
 
     Raises: EngineCrashed when the kernel refuses a step.
@@ -39,11 +44,11 @@ def launch_walled(init: Callable[[], NoReturn], without: frozenset[Layer] = froz
     pipes = _BuilderPipes(unshared=make_pipe(), mapped=make_pipe(), pid=make_pipe())
     builder = os.fork()
     if builder == 0:
-        _build(init, pipes, without, maps_from_outside=maps_from_outside)
+        _build(init, pipes, without, group, maps_from_outside=maps_from_outside)
     for descriptor in (pipes.unshared.write, pipes.mapped.read, pipes.pid.write):
         os.close(descriptor)
     if maps_from_outside and os.read(pipes.unshared.read, 1):
-        _map_ids_of(builder)
+        map_ids_of(builder)
         os.write(pipes.mapped.write, b"m")
     said = os.read(pipes.pid.read, 256).decode()
     for descriptor in (pipes.unshared.read, pipes.mapped.write, pipes.pid.read):
@@ -67,13 +72,16 @@ def _build(
     init: Callable[[], NoReturn],
     pipes: _BuilderPipes,
     without: frozenset[Layer],
+    group: RunGroup | None,
     *,
     maps_from_outside: bool,
 ) -> NoReturn:
-    """In the builder: new namespaces, ids, no further user namespaces, then init."""
+    """In the builder: its group, new namespaces, ids, no further user namespaces, then init."""
     own_ids = (os.geteuid(), os.getegid())
     try:
         os.setsid()
+        if group is not None:
+            group.join()
         linux.unshare(_namespaces(without))
         if maps_from_outside:
             os.write(pipes.unshared.write, b"u")
@@ -108,12 +116,17 @@ def _namespaces(without: frozenset[Layer]) -> int:
     return flags
 
 
-def launch_open(init: Callable[[], NoReturn]) -> int:
+def launch_open(init: Callable[[], NoReturn], group: RunGroup | None = None) -> int:
     """Fork `init` without any isolation; only where the operator asked for it."""
     linux.become_subreaper()
     pid = os.fork()
     if pid == 0:
-        os.setsid()
+        try:
+            os.setsid()
+            if group is not None:
+                group.join()
+        except OSError:
+            os._exit(BUILDER_FAILED)
         init()
     return pid
 
@@ -124,8 +137,14 @@ def _map_own_ids(uid: int, gid: int) -> None:
     linux.write_text("/proc/self/gid_map", f"{LEARNER_ID} {gid} 1")
 
 
-def _map_ids_of(pid: int) -> None:
-    mapping = f"0 0 1\n{LEARNER_ID} {_HOST_ID_OF_LEARNER} 1\n"
+def learner_map() -> str:
+    """The ids of a sandbox that root builds: its own, and the learner's."""
+    return f"0 0 1\n{LEARNER_ID} {HOST_ID_OF_LEARNER} 1\n"
+
+
+def map_ids_of(pid: int) -> None:
+    """Give a process in a new user namespace its ids, from outside; needs root."""
+    mapping = learner_map()
     linux.write_text(f"/proc/{pid}/setgroups", "deny")
     linux.write_text(f"/proc/{pid}/uid_map", mapping)
     linux.write_text(f"/proc/{pid}/gid_map", mapping)

@@ -5,6 +5,7 @@ Every function raises OSError with the kernel's errno and the name of the call.
 
 import ctypes
 import fcntl
+import functools
 import os
 import socket
 import struct
@@ -54,6 +55,7 @@ _SYS = {
 _SYS_MOUNT_SETATTR = 442
 
 
+@functools.cache  # each one is a class of its own: ranks would make fifty of them as they start
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
@@ -162,22 +164,27 @@ def loopback_up() -> None:
         fcntl.ioctl(probe, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP_RUNNING))
 
 
-def load_seccomp(program: bytes) -> None:
-    """Install a BPF program of 8-byte instructions as this thread's seccomp filter."""
+def load_seccomp(program: bytes, *, on_every_thread: bool = False) -> None:
+    """Install a BPF program of 8-byte instructions as this thread's seccomp filter.
+
+    Or as every thread's of this process, those included that are there already.
+    """
     buffer = ctypes.create_string_buffer(program, len(program))
 
     class SockFprog(ctypes.Structure):
         _fields_ = (("len", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
     filter_program = SockFprog(len(program) // 8, ctypes.cast(buffer, ctypes.c_void_p))
-    seccomp_set_mode_filter = 1
-    syscall(
+    seccomp_set_mode_filter, filter_flag_tsync = 1, 1
+    refused_by = syscall(
         _by_name("seccomp"),
         "seccomp",
         ctypes.c_uint(seccomp_set_mode_filter),
-        ctypes.c_uint(0),
+        ctypes.c_uint(filter_flag_tsync if on_every_thread else 0),
         ctypes.byref(filter_program),
     )
+    if refused_by:
+        raise OSError(f"seccomp: thread {refused_by} has a filter of its own")
 
 
 def write_text(path: str, text: str) -> None:

@@ -21,6 +21,14 @@ class Lock:
     """The sandbox was built by root: ranks must take the learner's id themselves."""
     without: frozenset[Layer] = frozenset()
     """Layers that a test leaves out."""
+    is_fenced: bool = False
+    """No namespaces: the rank is kept in by `engine.sandbox.fence` instead."""
+    for_gpus: bool = False
+
+    @property
+    def is_walled(self) -> bool:
+        """Whether the run has namespaces and a root of its own."""
+        return not self.is_fenced
 
 
 def become_learner() -> None:

@@ -1,7 +1,7 @@
 """The pipes between a run's supervisor, its init and its ranks. Standard library only.
 
-Per rank: `program` (to the rank), `stdout`, `stderr`, `trace` (reports) and `stack` (the dump that
-a signal asks for), all from the rank. Per run: `order` (to init: how many ranks, then nothing) and
+Per rank: `program` (to the rank), `stdout`, `stderr`, `trace` (reports), `stack` (the dump that a
+signal asks for) and `export` (values of a graded program), all from the rank. Per run: `order` (to init: how many ranks, then nothing) and
 `control` (from init only: who ended and how).
 """
 
@@ -27,10 +27,11 @@ class RankPipes:
     stderr: Pipe
     trace: Pipe
     stack: Pipe
+    export: Pipe
 
     def outward(self) -> tuple[Pipe, ...]:
         """The pipes that a rank writes."""
-        return (self.stdout, self.stderr, self.trace, self.stack)
+        return (self.stdout, self.stderr, self.trace, self.stack, self.export)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,7 @@ def make_run_pipes(num_ranks: int) -> RunPipes:
             stderr=make_pipe(),
             trace=make_pipe(),
             stack=make_pipe(),
+            export=make_pipe(),
         )
         for _ in range(num_ranks)
     )

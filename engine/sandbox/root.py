@@ -35,7 +35,7 @@ DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
 """Not /dev/zero: mapping it shared is shared anonymous memory, which no rlimit counts."""
 
 _NEW_ROOT = "/mnt"
-_SYSTEM_LINKS = ("/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")
+SYSTEM_LINKS = ("/lib", "/lib64", "/lib32", "/libx32", "/bin", "/sbin")
 _FILES = {
     "/etc/passwd": f"learner:x:{LEARNER_ID}:{LEARNER_ID}::{WORK}:/bin/sh\n",
     "/etc/group": f"learner:x:{LEARNER_ID}:\n",
@@ -82,7 +82,7 @@ def plan_root(*, scratch_bytes: int, scratch_inodes: int) -> RootPlan:
 
 def readable_paths(plan: RootPlan) -> tuple[str, ...]:
     """Everything that ranks may read, for Landlock."""
-    system = ("/etc", "/proc", "/dev", *_SYSTEM_LINKS)
+    system = ("/etc", "/proc", "/dev", *SYSTEM_LINKS)
     return (*plan.binds, *system, *(gpus.readable_paths() if plan.gpu_nodes else ()))
 
 
@@ -96,7 +96,7 @@ def build_root(plan: RootPlan, without: frozenset[Layer] = frozenset()) -> None:
     mount("tmpfs", _NEW_ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,nr_inodes=2048,mode=755")
     for folder in ("/usr", "/proc", "/dev", "/etc", "/.old"):
         _make_folder(folder)
-    for link in _SYSTEM_LINKS:
+    for link in SYSTEM_LINKS:
         if Path(link).is_symlink():
             Path(_NEW_ROOT + link).symlink_to(Path(link).readlink())
         elif Path(link).is_dir():

@@ -7,12 +7,12 @@ everything else EPERM. Some calls are judged by their arguments.
 
 import errno
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.sandbox.syscalls import Machine, numbers
 
-_LOAD, _JUMP_EQUAL, _JUMP_ABOVE_OR_EQUAL, _JUMP_SET, _AND, _RETURN = (
+_LOAD, JUMP_EQUAL, _JUMP_ABOVE_OR_EQUAL, JUMP_SET, _AND, _RETURN = (
     0x20,
     0x15,
     0x35,
@@ -23,23 +23,24 @@ _LOAD, _JUMP_EQUAL, _JUMP_ABOVE_OR_EQUAL, _JUMP_SET, _AND, _RETURN = (
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32_BIT = 0x40000000
 _KILL = 0x80000000
-_ALLOW = 0x7FFF0000
+ALLOW = 0x7FFF0000
 _ERRNO = 0x00050000
 EPERM = _ERRNO | errno.EPERM
 ENOSYS = _ERRNO | errno.ENOSYS
+NO_SOCKETS = _ERRNO | errno.EAFNOSUPPORT
 
 _OFFSET_NUMBER, _OFFSET_ARCH, _OFFSET_ARGUMENTS = 0, 4, 16
-_NAMESPACE_FLAGS = 0x7E020000 | 0x80
+NAMESPACE_FLAGS = 0x7E020000 | 0x80
 _FAMILIES = (1, 2, 10)  # unix, inet, inet6
 _AF_NETLINK, _NETLINK_ROUTE = 16, 0
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _MAP_SHARED_ANONYMOUS = 0x21
 _F_SETPIPE_SZ = 1031
-_PR_SET_NAME = 15
+_PR_SET_DUMPABLE, _PR_SET_NAME = 4, 15
 
 _FALL_BACK = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
 
-_ALLOWED = """
+ALLOWED = """
 accept accept4 access alarm arch_prctl bind brk capget chdir chmod chown clock_getres
 clock_gettime clock_nanosleep close close_range connect copy_file_range creat dup dup2 dup3
 epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait eventfd eventfd2 execve
@@ -69,94 +70,110 @@ utimes vfork wait4 waitid write writev
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
+class Judged:
     """A call that is judged by one argument's lower 32 bits; `body` ends in returns."""
 
     name: str
     body: bytes
 
 
-def _statement(code: int, value: int) -> bytes:
+def statement(code: int, value: int) -> bytes:
+    """One instruction without jumps."""
     return struct.pack("HBBI", code, 0, 0, value & 0xFFFFFFFF)
 
 
-def _jump(code: int, value: int, if_true: int, if_false: int) -> bytes:
+def jump(code: int, value: int, if_true: int, if_false: int) -> bytes:
+    """Go on so many instructions further, depending on a comparison."""
     return struct.pack("HBBI", code, if_true, if_false, value & 0xFFFFFFFF)
 
 
-def _load_argument(index: int) -> bytes:
-    return _statement(_LOAD, _OFFSET_ARGUMENTS + 8 * index)
+def load_argument(index: int) -> bytes:
+    """Look at the lower 32 bits of one argument from here on."""
+    return statement(_LOAD, _OFFSET_ARGUMENTS + 8 * index)
 
 
-def _return(value: int) -> bytes:
-    return _statement(_RETURN, value)
+def returning(value: int) -> bytes:
+    """The filter's answer."""
+    return statement(_RETURN, value)
 
 
-def _only_if(code: int, value: int) -> bytes:
+def only_if(code: int, value: int) -> bytes:
     """Allow when the comparison holds, else EPERM."""
-    return _jump(code, value, 0, 1) + _return(_ALLOW) + _return(EPERM)
+    return jump(code, value, 0, 1) + returning(ALLOW) + returning(EPERM)
 
 
-def _unless(code: int, value: int) -> bytes:
+def unless(code: int, value: int) -> bytes:
     """EPERM when the comparison holds, else allow."""
-    return _jump(code, value, 0, 1) + _return(EPERM) + _return(_ALLOW)
+    return jump(code, value, 0, 1) + returning(EPERM) + returning(ALLOW)
 
 
-def _refuse_values(values: Sequence[int]) -> bytes:
-    tests = b"".join(_jump(_JUMP_EQUAL, v, 0, 1) + _return(EPERM) for v in values)
-    return tests + _return(_ALLOW)
+def refuse_values(values: Sequence[int]) -> bytes:
+    """EPERM for these values, else allow."""
+    tests = b"".join(jump(JUMP_EQUAL, v, 0, 1) + returning(EPERM) for v in values)
+    return tests + returning(ALLOW)
 
 
-def _judged(*, for_gpus: bool) -> list[_Judged]:
-    families = b"".join(_jump(_JUMP_EQUAL, f, 0, 1) + _return(_ALLOW) for f in _FAMILIES)
+def judged_calls(*, for_gpus: bool) -> list[Judged]:
+    """The calls whose arguments decide, within walls."""
+    families = b"".join(jump(JUMP_EQUAL, f, 0, 1) + returning(ALLOW) for f in _FAMILIES)
     netlink = (
-        _jump(_JUMP_EQUAL, _AF_NETLINK, 1, 0)
-        + _return(EPERM)
-        + _load_argument(2)
-        + _only_if(_JUMP_EQUAL, _NETLINK_ROUTE)
+        jump(JUMP_EQUAL, _AF_NETLINK, 1, 0)
+        + returning(EPERM)
+        + load_argument(2)
+        + only_if(JUMP_EQUAL, _NETLINK_ROUTE)
     )
-    shared = _statement(_AND, _MAP_SHARED_ANONYMOUS) + _unless(
-        _JUMP_EQUAL, _MAP_SHARED_ANONYMOUS
+    shared = statement(_AND, _MAP_SHARED_ANONYMOUS) + unless(
+        JUMP_EQUAL, _MAP_SHARED_ANONYMOUS
     )  # shared anonymous memory would escape RLIMIT_DATA
     if for_gpus:
-        shared = _return(_ALLOW)  # CUDA's own host memory is of this kind
+        shared = returning(ALLOW)  # CUDA's own host memory is of this kind
     return [
-        _Judged(name="clone", body=_load_argument(0) + _unless(_JUMP_SET, _NAMESPACE_FLAGS)),
-        _Judged(name="socket", body=_load_argument(0) + families + netlink),
-        _Judged(name="ioctl", body=_load_argument(1) + _refuse_values((_TIOCSTI, _TIOCLINUX))),
-        _Judged(name="fcntl", body=_load_argument(1) + _refuse_values((_F_SETPIPE_SZ,))),
-        # The name tells the supervisor which processes still share the zygote's memory.
-        _Judged(name="prctl", body=_load_argument(0) + _refuse_values((_PR_SET_NAME,))),
-        _Judged(name="prlimit64", body=_load_argument(0) + _only_if(_JUMP_EQUAL, 0)),
-        _Judged(name="mmap", body=_load_argument(3) + shared),
+        Judged(name="clone", body=load_argument(0) + unless(JUMP_SET, NAMESPACE_FLAGS)),
+        Judged(name="socket", body=load_argument(0) + families + netlink),
+        Judged(name="ioctl", body=load_argument(1) + refuse_values((_TIOCSTI, _TIOCLINUX))),
+        Judged(name="fcntl", body=load_argument(1) + refuse_values((_F_SETPIPE_SZ,))),
+        # The name tells the supervisor which processes still share the zygote's memory. What is
+        # not dumpable keeps its peers out of its memory and descriptors.
+        Judged(
+            name="prctl", body=load_argument(0) + refuse_values((_PR_SET_DUMPABLE, _PR_SET_NAME))
+        ),
+        Judged(name="prlimit64", body=load_argument(0) + only_if(JUMP_EQUAL, 0)),
+        Judged(name="mmap", body=load_argument(3) + shared),
     ]
 
 
 def build_filter(machine: Machine, *, for_gpus: bool = False) -> bytes:
-    """The BPF program for one architecture, 8 bytes per instruction.
+    """The BPF program of ranks within walls for one architecture, 8 bytes per instruction.
 
     For ranks on GPUs it lets shared anonymous memory pass: that is bounded by the supervisor's
     reading of what the ranks hold, twenty times a second, and by no rlimit.
 
     Source: Linux, Documentation/userspace-api/seccomp_filter.rst.
     """
+    return assemble(machine, judged_calls(for_gpus=for_gpus), ALLOWED.split())
+
+
+def assemble(machine: Machine, judged_calls: Sequence[Judged], allowed: Iterable[str]) -> bytes:
+    """A whole filter from the calls that are judged and those that pass unseen."""
     table = numbers(machine)
     parts = [
-        _statement(_LOAD, _OFFSET_ARCH),
-        _jump(_JUMP_EQUAL, _AUDIT_ARCH[machine], 1, 0),
-        _return(_KILL),
-        _statement(_LOAD, _OFFSET_NUMBER),
+        statement(_LOAD, _OFFSET_ARCH),
+        jump(JUMP_EQUAL, _AUDIT_ARCH[machine], 1, 0),
+        returning(_KILL),
+        statement(_LOAD, _OFFSET_NUMBER),
     ]
     if machine == "x86_64":
-        parts.append(_jump(_JUMP_ABOVE_OR_EQUAL, _X32_BIT, 0, 1) + _return(_KILL))
-    for judged in _judged(for_gpus=for_gpus):
+        parts.append(jump(_JUMP_ABOVE_OR_EQUAL, _X32_BIT, 0, 1) + returning(_KILL))
+    for judged in judged_calls:
         length = len(judged.body) // 8
-        parts.append(_jump(_JUMP_EQUAL, table[judged.name], 0, length) + judged.body)
-    for name in _ALLOWED.split():
+        parts.append(jump(JUMP_EQUAL, table[judged.name], 0, length) + judged.body)
+    for name in allowed:
         if name in table:
-            parts.append(_jump(_JUMP_EQUAL, table[name], 0, 1) + _return(_ALLOW))
+            parts.append(jump(JUMP_EQUAL, table[name], 0, 1) + returning(ALLOW))
     for name in _FALL_BACK:
-        parts.append(_jump(_JUMP_EQUAL, table[name], 0, 1) + _return(ENOSYS))
+        parts.append(jump(JUMP_EQUAL, table[name], 0, 1) + returning(ENOSYS))
     newest = max(table.values())
-    parts.append(_jump(_JUMP_ABOVE_OR_EQUAL, newest + 1, 0, 1) + _return(ENOSYS) + _return(EPERM))
+    parts.append(
+        jump(_JUMP_ABOVE_OR_EQUAL, newest + 1, 0, 1) + returning(ENOSYS) + returning(EPERM)
+    )
     return b"".join(parts)

@@ -216,6 +216,8 @@ sendto 44 206
 set_mempolicy 238 237
 set_robust_list 273 99
 set_tid_address 218 96
+setfsgid 123 152
+setfsuid 122 151
 setgid 106 144
 setgroups 116 159
 setitimer 38 103

@@ -1,62 +1,105 @@
-"""Which isolation this machine allows, found out by doing it in a forked child.
+"""Which isolation this machine allows, found out by making it in a forked child.
 
-May import the rest of engine.sandbox. Only `walled` and `open` are told apart here.
+May import the rest of engine.sandbox. A tier is taken when a process was really locked in with all
+of its layers, never because single probes succeed.
 """
 
 import os
+import re
 import signal
 import socket
-import sys
+import tempfile
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from pathlib import Path
+from typing import NoReturn
 
 from engine.errors import EngineCrashed
 from engine.program import Limits
 from engine.sandbox import linux
+from engine.sandbox.choice import TIERS, SandboxChoice, Tier
+from engine.sandbox.fence import (
+    can_become_nobody,
+    closed_folder,
+    engage_fence,
+)
+from engine.sandbox.findings import PLATFORM_FIX, Probe
 from engine.sandbox.launch import launch_walled
 from engine.sandbox.lock import Lock, engage
+from engine.sandbox.probes import Missing, attempt, in_child
 from engine.sandbox.root import build_root, plan_root
+from engine.sandbox.scratch import give_scratch, remove_scratch
 from engine.sandbox.seccomp import build_filter
 from engine.sandbox.syscalls import machine_of
 
+_ERRNO = re.compile(r"\[Errno (\d+)\]")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """The tier, and where it is `open`, why and what to change."""
+class Found:
+    """The tier that is taken, and where it is not the best, why and what to change."""
 
-    tier: Literal["walled", "open"]
+    tier: Tier
     reason: str | None = None
     remedy: str | None = None
+    tried: tuple[Probe, ...] = ()
+    """Whole tiers that were tried, with what came of it."""
 
 
-def probe() -> Probe:
-    """Build a whole sandbox in a child and lock a process in; what fails names the reason."""
-    machine = machine_of(os.uname().machine) if sys.platform == "linux" else None
+def choose(choice: SandboxChoice, *, is_enclosed: bool = False) -> Found:
+    """The strongest tier that the choice admits and this machine makes.
+
+    is_enclosed: this process was started inside an outer sandbox, as the tier fortified wants it.
+    Fenced runs one rank only; an operator who opted out of isolation wants them all, so then it is
+    taken on explicit demand only.
+    """
+    machine = machine_of(os.uname().machine) if os.uname().sysname == "Linux" else None
     if machine is None:
-        return Probe(
-            tier="open",
-            reason=f"Runs need Linux on x86_64 or aarch64, not {sys.platform}.",
-            remedy="Host the academy on such a machine; lessons stay readable here.",
-        )
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read)
-        os.write(write, _try_it(build_filter(machine)).encode()[:1000])
-        os._exit(0)
-    os.close(write)
-    said = os.read(read, 1000).decode()
-    os.close(read)
-    os.waitpid(child, 0)
-    if said == "ok":
-        return Probe(tier="walled")
-    return Probe(
-        tier="open", reason=f"This machine refuses to isolate runs ({said}).", remedy=_remedy(said)
+        reason = f"Runs need Linux on x86_64 or aarch64, not {os.uname().sysname}."
+        return Found(tier="open", reason=reason, remedy=PLATFORM_FIX)
+    tried: list[Probe] = []
+    if _admits(choice, "walled"):
+        walls = attempt("walls", lambda: _wall_in(build_filter(machine)))
+        if walls.is_ok:
+            is_best = is_enclosed and _admits(choice, "fortified")
+            return Found(tier="fortified" if is_best else "walled", tried=(walls,))
+        tried.append(walls)
+    if _admits(choice, "fenced") and (choice.at_most == "fenced" or not choice.allow_open):
+        fence = _try_fence(build_filter(machine))
+        if fence.is_ok:
+            return Found(
+                tier="fenced",
+                reason=_reason(choice, tried),
+                remedy=_remedy(tried),
+                tried=(*tried, fence),
+            )
+        tried.append(fence)
+    return Found(
+        tier="open",
+        reason=_reason(choice, tried),
+        remedy=_remedy(tried),
+        tried=tuple(tried),
     )
 
 
-def _try_it(seccomp_filter: bytes) -> str:
-    """In a child: "ok", or the first step that failed."""
+def _admits(choice: SandboxChoice, tier: Tier) -> bool:
+    return TIERS.index(choice.at_most) <= TIERS.index(tier)
+
+
+def _remedy(tried: list[Probe]) -> str | None:
+    if not tried:
+        return "Its settings name the strongest tier that is taken."
+    return next((probe.fix for probe in tried), None)
+
+
+def _reason(choice: SandboxChoice, tried: list[Probe]) -> str:
+    if not tried:
+        return f"The operator allows no stronger isolation than {choice.at_most}."
+    failed = "; ".join(str(probe.detail) for probe in tried)
+    return f"This machine refuses to isolate runs ({failed})."
+
+
+def _wall_in(seccomp_filter: bytes) -> str:
+    """Build a whole walled sandbox and lock a process in. Raises: OSError, Missing."""
     read, write = os.pipe()
     limits = Limits()
     plan = plan_root(scratch_bytes=limits.scratch_bytes, scratch_inodes=limits.scratch_inodes)
@@ -75,22 +118,51 @@ def _try_it(seccomp_filter: bytes) -> str:
 
     try:
         pid = launch_walled(init)
-    except (EngineCrashed, OSError) as error:
-        return str(error)
+    except EngineCrashed as error:
+        raise _as_the_kernel_said(str(error)) from None
     os.close(write)
     said = os.read(read, 1000).decode() or "the first process of the sandbox died"
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    return said
+    if said != "ok":
+        raise _as_the_kernel_said(said)
+    return ""
 
 
-def _remedy(said: str) -> str:
-    if "unshare" in said or "max_user_namespaces" in said or "uid_map" in said:
-        return (
-            "Allow unprivileged user namespaces: `sysctl -w user.max_user_namespaces=10000`; on "
-            "Ubuntu also `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`; in a "
-            "container start it with user namespaces allowed."
-        )
-    if "proc" in said:
-        return "Run outside a container, or give the container an unmasked /proc."
-    return "Run on a Linux kernel of version 5.12 or newer, outside a restricted container."
+def _try_fence(seccomp_filter: bytes) -> Probe:
+    limits = Limits()
+    plan = plan_root(scratch_bytes=limits.scratch_bytes, scratch_inodes=limits.scratch_inodes)
+    lock = Lock(
+        plan=plan,
+        seccomp_filter=seccomp_filter,
+        changes_user=can_become_nobody(),
+        is_fenced=True,
+    )
+    closed = closed_folder(lock)
+    if closed is not None:
+        said = f"{closed} is closed to the user that programs run as"
+        fix = f"chmod o+x {closed}"
+        return Probe(name="fence", is_ok=False, errno="EACCES", detail=said, fix=fix)
+    return attempt("fence", lambda: _fence_in(lock))
+
+
+def _fence_in(lock: Lock) -> str:
+    """Lock a process in as a fenced rank is. Raises: OSError, Missing."""
+    scratch = tempfile.mkdtemp(prefix="academy-probe-")
+
+    def lock_in() -> str:
+        engage_fence(lock, scratch)
+        os.listdir(lock.plan.binds[-1])
+        Path(scratch, "file").write_text("", encoding="ascii")
+        return ""
+
+    try:
+        give_scratch(scratch, lock)
+        return in_child(lock_in)
+    finally:
+        remove_scratch(scratch)
+
+
+def _as_the_kernel_said(said: str) -> OSError | Missing:
+    number = _ERRNO.search(said)
+    return OSError(int(number[1]), said) if number else Missing(said)

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
-from engine.events import Allocation, Memory, Observation, Peak, Statistic
+from engine.events import Allocation, Memory, Observation, Peak, Statistic, Verdict
 from engine.reports import (
     AllocationReport,
     MemoryReport,
     ObservationReport,
     PeakReport,
     StatisticReport,
+    VerdictReport,
 )
 
 
@@ -21,8 +22,15 @@ class Stamp:
     at_ns: int
 
 
-PlainReport = StatisticReport | MemoryReport | PeakReport | AllocationReport | ObservationReport
-PlainEvent = Statistic | Memory | Peak | Allocation | Observation
+PlainReport = (
+    StatisticReport
+    | MemoryReport
+    | PeakReport
+    | AllocationReport
+    | ObservationReport
+    | VerdictReport
+)
+PlainEvent = Statistic | Memory | Peak | Allocation | Observation | Verdict
 
 
 def stamped(report: PlainReport, stamp: Stamp) -> PlainEvent:
@@ -45,6 +53,20 @@ def stamped(report: PlainReport, stamp: Stamp) -> PlainEvent:
                 args=report.args,
                 line=report.line,
             )
+        case VerdictReport():
+            return _verdict(report, stamp)
+
+
+def _verdict(report: VerdictReport, stamp: Stamp) -> Verdict:
+    """The event of a check's report."""
+    return Verdict(
+        rank=stamp.rank,
+        seq=stamp.seq,
+        at_ns=stamp.at_ns,
+        is_passed=report.is_passed,
+        results=report.results,
+        problem=report.problem,
+    )
 
 
 def _statistic(report: StatisticReport, stamp: Stamp) -> Statistic:

@@ -8,10 +8,9 @@ import codecs
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from engine.errors import WireError
-from engine.events import Collective, Event, Failure, Frame, Note, Output, Stream
+from engine.events import Collective, Event, Frame, Note, Output, Stream
 from engine.facts import Args
 from engine.messages import NOTES, render
 from engine.program import Limits
@@ -28,8 +27,10 @@ from engine.reports import (
     PeakReport,
     Report,
     StatisticReport,
+    VerdictReport,
 )
 from engine.supervisor.facts import Stamp, stamped
+from engine.supervisor.rank_state import RankState
 from engine.wire import MAX_REPORT_BYTES, decode_report
 
 _MAX_PENDING = 10_000
@@ -39,28 +40,6 @@ _MAX_DROPPED = 1000
 """Malformed lines of a rank after which its trace is not read any more."""
 _ENGINE_NOTES = ("output-truncated", "events-dropped", "unsandboxed")
 _FRAME = re.compile(r'^  File "(.*)", line (\d{1,9}) in (.*)$', re.ASCII)
-
-
-@dataclass(slots=True)
-class RankState:
-    """What is known of one rank."""
-
-    seq: int = 0
-    shown_bytes: int = 0
-    is_cut: bool = False
-    partial_line: bytearray = field(default_factory=bytearray)
-    is_skipping_line: bool = False
-    num_dropped: int = 0
-    num_notes: int = 0
-    pending: dict[int, CollectiveReport] = field(default_factory=dict)
-    failure: Failure | None = None
-    has_begun: bool = False
-    has_finished: bool = False
-    stack_text: bytearray = field(default_factory=bytearray)
-    exit: int | None = None
-    has_ended: bool = False
-    cpu_s: float = 0.0
-    peak_bytes: int = 0
 
 
 class Gather:
@@ -80,6 +59,8 @@ class Gather:
         self._start_ns = start_ns
         self._send = send
         self._run_seq = 0
+        self.takes_verdict = False
+        """Whether what runs is a check: no other process may say what a run is worth."""
         make = codecs.getincrementaldecoder("utf-8")
         self._decoders = {
             (rank, stream): make("replace")
@@ -92,6 +73,11 @@ class Gather:
         """Whether the run has produced more trace than it may."""
         limits = self._limits
         return self.trace_bytes > limits.trace_bytes or self.num_events > limits.trace_events
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether any rank has begun the program."""
+        return any(state.has_begun for state in self.ranks)
 
     # -------------------------------------------------------------- numbering
     def now_ns(self) -> int:
@@ -110,14 +96,15 @@ class Gather:
         return min(max(at_ns - self._start_ns, 0), self.now_ns())
 
     def note(self, rank: int, code: str, args: Args, line: int | None = None) -> None:
-        """Send a note with its English sentence."""
+        """Send a note with its English sentence. Raises: KeyError when an argument is missing."""
+        message = render(NOTES[code], args)  # before a number is given away for it
         self._send(
             Note(
                 rank=rank,
                 seq=self.next_seq(rank),
                 at_ns=self.now_ns(),
                 code=code,
-                message=render(NOTES[code], args),
+                message=message,
                 args=args,
                 line=line,
             )
@@ -151,6 +138,9 @@ class Gather:
         """Bytes from the trace pipe: lines, of which a malformed one is counted and dropped."""
         self.trace_bytes += len(data)
         state = self.ranks[rank]
+        if state.num_dropped >= _MAX_DROPPED:
+            state.count_unread(data)
+            return
         *lines, rest = data.split(b"\n")
         for line in lines:
             whole = bytes(state.partial_line) + line
@@ -192,12 +182,15 @@ class Gather:
                 if begun is None:
                     raise WireError("the end of a call that never began")
                 self._send(self._collective(rank, begun, report.at_ns))
+            case VerdictReport() if not self.takes_verdict:
+                raise WireError("a rank judges its own run")
             case (
                 StatisticReport()
                 | MemoryReport()
                 | PeakReport()
                 | AllocationReport()
                 | ObservationReport()
+                | VerdictReport()
             ):
                 seq, at_ns = self.next_seq(rank), self._since_start(report.at_ns)
                 self._send(stamped(report, Stamp(rank=rank, seq=seq, at_ns=at_ns)))
@@ -272,6 +265,9 @@ class Gather:
                 text = self._decoders[rank, stream].decode(b"", final=True)
                 if text:
                     self._send_output(rank, "stderr" if stream == "stderr" else "stdout", text)
+            if state.partial_line:  # cut off: a report that nobody will see
+                state.num_dropped += 1
+                state.partial_line.clear()
             for begun in state.pending.values():
                 self._send(self._collective(rank, begun, None))
             if state.num_dropped:

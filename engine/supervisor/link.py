@@ -3,10 +3,14 @@
 import select
 import socket
 import time
+from collections.abc import Iterable
 
 from engine.events import Event
+from engine.grading.received import RankExport, export_header
 from engine.wire import encode
 
+BEGUN = b'{"begun":true}\n'
+"""Not an event: says that a rank has begun the program, so the run must not be made again."""
 _HIGH_WATER_BYTES = 1 << 20
 
 
@@ -16,6 +20,7 @@ class Link:
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self._backlog = bytearray()
+        self._has_told_begun = False
         self.is_broken = False
 
     @property
@@ -29,6 +34,17 @@ class Link:
 
     def send(self, event: Event) -> None:
         self._backlog += encode(event).encode() + b"\n"
+
+    def tell_begun(self, *, has_begun: bool) -> None:
+        """Pass on, once, that a rank has begun the program."""
+        if has_begun and not self._has_told_begun:
+            self._has_told_begun = True
+            self._backlog += BEGUN
+
+    def send_exports(self, exports: Iterable[RankExport]) -> None:
+        """What ranks handed out, each behind a line that says how long it is."""
+        for export in exports:
+            self._backlog += export_header(export) + export.body
 
     def flush(self) -> None:
         """Hand over as much as fits now."""

@@ -14,15 +14,16 @@ from pathlib import Path
 from engine.sandbox.linux import IMAGE_NAME, children_of
 
 _MAX_PROCESSES = 512
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(slots=True)
 class Usage:
-    """Memory in bytes and CPU in ticks at one moment; per rank, and of the whole run."""
+    """Memory in bytes at one moment, per rank and of the whole run; CPU in ticks per process."""
 
     rank_bytes: dict[int, int] = field(default_factory=dict)
     total_bytes: int = 0
-    total_ticks: int = 0
+    ticks_of: dict[int, int] = field(default_factory=dict)
     is_runnable: bool = False
     """Whether a process wants the processor: on a busy machine it may just not have got it."""
 
@@ -48,7 +49,7 @@ def measure(init: int, base_bytes: int, rank_of_pid: dict[int, int]) -> Usage:
         held = max(0, status.anonymous_bytes - shared_bytes) + status.shared_bytes
         usage.total_bytes += held
         ticks, state = _ticks_and_state(pid)
-        usage.total_ticks += ticks
+        usage.ticks_of[pid] = ticks
         usage.is_runnable |= state in "RD"
         if rank is not None:
             usage.rank_bytes[rank] = usage.rank_bytes.get(rank, 0) + held

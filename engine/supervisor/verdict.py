@@ -12,14 +12,27 @@ from typing import Literal
 from engine.echo import is_echo
 from engine.events import Failure, Frame, LimitName, Outcome, RankEnd, Status
 from engine.reports import CollectiveReport
-from engine.supervisor.gather import Gather, RankState
+from engine.supervisor.gather import Gather
+from engine.supervisor.rank_state import RankState
 
 Stop = Literal[
-    "wall", "memory", "output", "trace", "stall", "cancelled", "peer", "engine", "executor_gone"
+    "wall",
+    "cpu",
+    "memory",
+    "scratch",
+    "output",
+    "trace",
+    "stall",
+    "cancelled",
+    "peer",
+    "engine",
+    "executor_gone",
 ]
 
 _BY_STOP: dict[Stop, Status] = {
+    "cpu": "timeout",
     "memory": "out_of_memory",
+    "scratch": "error",
     "output": "output_limit",
     "trace": "output_limit",
     "stall": "deadlock",
@@ -29,7 +42,9 @@ _BY_STOP: dict[Stop, Status] = {
 }
 _LIMITS: dict[Stop, LimitName] = {
     "wall": "wall",
+    "cpu": "cpu",
     "memory": "memory",
+    "scratch": "scratch",
     "output": "output",
     "trace": "trace",
 }
@@ -46,6 +61,8 @@ def judge(gather: Gather, stop: Stop | None, limit_cpu_s: int) -> tuple[Status, 
         return _BY_STOP[stop], _LIMITS.get(stop)
     if all(state.exit == 0 for state in gather.ranks):
         return "ok", None
+    if stop is None and not all(state.has_ended for state in gather.ranks):
+        return "engine_failure", None  # init died without a word about it
     if any(state.has_ended and not state.has_begun for state in gather.ranks):
         return "engine_failure", None  # it died before the program's first line
     if any(state.exit == -signal.SIGSYS for state in gather.ranks):

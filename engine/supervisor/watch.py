@@ -4,7 +4,6 @@ May import program, events, wire and sandbox. One thread, one poll loop; nothing
 """
 
 import contextlib
-import json
 import os
 import select
 import signal
@@ -14,27 +13,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.errors import WireError
 from engine.events import Started
+from engine.grading.received import ExportGather
 from engine.program import Program
 from engine.sandbox.linux import children_of
+from engine.supervisor.control import ControlLines, Ended, Failed, Pids
 from engine.supervisor.gather import Gather
 from engine.supervisor.handover import Parked, cpu_s, hand_over
 from engine.supervisor.link import Link
-from engine.supervisor.proc import kill_descendants, measure, own_anonymous_bytes
+from engine.supervisor.proc import kill_descendants
 from engine.supervisor.verdict import Stop, all_dumped, is_deadlock, make_outcome
+from engine.supervisor.watchdog import Watchdog
 
 _READ_BYTES = 1 << 16
 _TICK_S = 0.05
 _LAST_BYTES = 128 * 1024
 _STACK_PATIENCE_S, _BUSY_PATIENCE_S = 0.25, 1.0
 _DRAIN_LIMIT_S = 10.0
-_IDLE_TICKS_PER_S = 5
-"""CPU use (in hundredths of a core) below which a run counts as standing still."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    kind: Literal["stdout", "stderr", "trace", "stack", "control", "init", "executor"]
+    kind: Literal["stdout", "stderr", "trace", "stack", "export", "control", "init", "executor"]
     rank: int
 
 
@@ -42,36 +43,34 @@ class Watch:
     """Watches one run."""
 
     def __init__(self, parked: Parked, program: Program, connection: socket.socket) -> None:
-        self.parked = parked
-        self.program = program
-        self.connection = connection
+        self.parked, self.program, self.connection = parked, program, connection
         self.limits = program.limits
         self.link = Link(connection)
         self.start_ns = time.monotonic_ns()
         self.gather = Gather(program.world_size, self.limits, self.start_ns, self.link.send)
+        self.gather.takes_verdict = program.evidence_bytes is not None
+        self.exports = ExportGather(program)
         self.filename = f"{parked.folder}/{program.name}"
-        self.base_bytes = own_anonymous_bytes()
+        self.watchdog = Watchdog(parked, program, self.gather)
         self.stop: Stop | None = None
         self.poller = select.poll()
         self.sources: dict[int, _Source] = {}
-        self.control = bytearray()
+        self.control = ControlLines()
         self.rank_of_pid: dict[int, int] = {}
         self.init_is_gone = False
         self.wall_end_s = time.monotonic() + self.limits.wall_s
         self.grace_end_s: float | None = None
-        self.next_tick_s = 0.0
-        self.last_activity_s = time.monotonic()
-        self.idle_from: tuple[float, int] = (time.monotonic(), 0)
+        self.next_tick_s, self.last_activity_s = 0.0, time.monotonic()
         self.stacks_due_s: float | None = None
         self.stacks_end_s = 0.0
         self.after_stacks: Callable[[], None] | None = None
 
     # -------------------------------------------------------------- start
-    def run(self) -> None:
+    def run(self, evidence: bytes = b"") -> None:
         """Hand the program over, watch until init is gone, send the outcome."""
         self.send_started()
         self.register()
-        if not hand_over(self.parked, self.program) and self.stop is None:
+        if not hand_over(self.parked, self.program, evidence) and self.stop is None:
             self.stop = "engine"
         while not self.init_is_gone:
             self.step()
@@ -98,7 +97,7 @@ class Watch:
     def register(self) -> None:
         pipes = self.parked.pipes
         for rank in range(self.program.world_size):
-            for kind in ("stdout", "stderr", "trace", "stack"):
+            for kind in ("stdout", "stderr", "trace", "stack", "export"):
                 self.add(getattr(pipes.ranks[rank], kind).read, _Source(kind, rank))
         self.add(pipes.control.read, _Source("control", -1))
         self.add(os.pidfd_open(self.parked.init), _Source("init", -1))
@@ -151,9 +150,12 @@ class Watch:
             case "trace":
                 self.last_activity_s = time.monotonic()
                 self.gather.trace(source.rank, data)
+                self.link.tell_begun(has_begun=self.gather.has_begun)
                 self.begin_grace_if_failed()
             case "stack":
                 self.gather.stack(source.rank, data)
+            case "export":
+                self.exports.take(source.rank, data)
             case _:
                 self.hear_init(data)
         if self.gather.output_bytes > self.limits.output_bytes:
@@ -173,21 +175,26 @@ class Watch:
         self.kill("cancelled" if said else "executor_gone")
 
     def hear_init(self, data: bytes) -> None:
-        self.control += data
-        *lines, self.control = self.control.split(b"\n")
-        for line in lines:
-            said = json.loads(line)  # trusted: only init holds this pipe
-            if "pids" in said:
-                self.rank_of_pid = {pid: int(rank) for rank, pid in said["pids"].items()}
-            elif "ended" in said:
-                self.rank_ended(said["ended"], said["exit"], said["cpu_s"])
-            elif "failed" in said and self.stop is None:
-                self.stop = "engine"
+        try:
+            said = self.control.feed(data)
+        except WireError:
+            self.kill("engine")
+            return
+        for one in said:
+            match one:
+                case Pids():
+                    self.rank_of_pid = dict(one.rank_of_pid)
+                case Ended() if one.rank < self.program.world_size:
+                    self.rank_ended(one.rank, one.exit, one.cpu_s)
+                case Failed() if self.stop is None:
+                    self.stop = "engine"
 
     def rank_ended(self, rank: int, exit_code: int, cpu_s: float) -> None:
         state = self.gather.ranks[rank]
         state.has_ended, state.exit, state.cpu_s = True, exit_code, cpu_s
         self.last_activity_s = time.monotonic()
+        if exit_code == -signal.SIGKILL and self.watchdog.has_kernel_killed():
+            self.kill("memory")
         if exit_code != 0 and self.stop is None:
             self.gather.rank_failed(rank)
             self.begin_grace_if_failed()
@@ -215,23 +222,12 @@ class Watch:
             self.tick(now_s)
 
     def tick(self, now_s: float) -> None:
-        usage = measure(self.parked.init, self.base_bytes, self.rank_of_pid)
-        for rank, held in usage.rank_bytes.items():
-            if rank < len(self.gather.ranks):
-                state = self.gather.ranks[rank]
-                state.peak_bytes = max(state.peak_bytes, held)
-        if usage.total_bytes > self.limits.memory_bytes:
-            self.kill("memory")
-        since_s, ticks = self.idle_from
-        moved = usage.total_ticks - ticks > _IDLE_TICKS_PER_S * max(now_s - since_s, 1.0)
-        if moved or usage.is_runnable or self.last_activity_s > since_s:
-            self.idle_from = (max(now_s, self.last_activity_s), usage.total_ticks)
-        elif (
-            now_s - since_s > self.limits.stall_s
-            and len(self.gather.ranks) > 1
-            and self.after_stacks is None
-        ):
-            self.idle_from = (now_s, usage.total_ticks)
+        usage = self.watchdog.look(self.rank_of_pid)
+        if exceeded := self.watchdog.exceeded(usage):
+            self.kill(exceeded)
+        has_stalled = self.watchdog.has_stalled(usage, now_s, self.last_activity_s)
+        if has_stalled and len(self.gather.ranks) > 1 and self.after_stacks is None:
+            self.watchdog.begin_anew(now_s)
             self.ask_for_stacks(self.kill_if_hung)
 
     def kill_if_hung(self) -> None:
@@ -269,6 +265,8 @@ class Watch:
     def reap(self) -> None:
         """Wait for init; without a pid namespace, also end what it left to this subreaper."""
         os.waitpid(self.parked.init, 0)
+        if self.stop is None and self.watchdog.has_kernel_killed():
+            self.stop = "memory"
         while left := children_of(os.getpid()):
             for child in left:
                 kill_descendants(child)
@@ -296,5 +294,6 @@ class Watch:
 
     def send_outcome(self) -> None:
         cpu_used_s = cpu_s() - self.parked.cpu_before_s
+        self.link.send_exports(self.exports.finished(r.exit == 0 for r in self.gather.ranks))
         outcome = make_outcome(self.gather, self.stop, self.limits.cpu_s, self.filename, cpu_used_s)
         self.link.send(outcome)

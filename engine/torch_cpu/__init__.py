@@ -14,6 +14,7 @@ from engine.reports import NoteReport
 from engine.torch_cpu.adaptations import adapt_ddp, adapt_sync_batch_norm
 from engine.torch_cpu.fsdp import adapt_fsdp
 from engine.torch_cpu.groups import KeptGroups, adapt_backends
+from engine.torch_cpu.joining import JoiningGroups
 from engine.torch_cpu.kernels import Kernels, register_kernels
 from engine.torch_cpu.notes import Notes
 
@@ -25,6 +26,7 @@ class Adaptations:
     """What `prepare` has put in place, still silent."""
 
     kept: KeptGroups
+    joining: JoiningGroups
     notes: Notes
     kernels: Kernels | None
     """None for ranks on GPUs: there nothing is adapted."""
@@ -39,6 +41,7 @@ class Adaptations:
         """
         self.notes.begin(report, line)
         self.kept.begin()
+        self.joining.begin()
         return self.kept
 
 
@@ -48,7 +51,7 @@ def prepare(runs_on: RunsOn = "cpu") -> Adaptations:
     On GPUs stock PyTorch lacks nothing. That this machine may have some changes nothing for ranks
     on CPU.
     """
-    kept, notes = KeptGroups(), Notes()
+    kept, joining, notes = KeptGroups(), JoiningGroups(), Notes()
     kernels = None
     if runs_on == "cpu":
         kernels = register_kernels()
@@ -57,5 +60,6 @@ def prepare(runs_on: RunsOn = "cpu") -> Adaptations:
         adapt_ddp(notes)
         adapt_fsdp(notes)
         adapt_backends(notes)
+        joining.install()
     kept.install()  # last: it must see every DDP, also where an adaptation stands in
-    return Adaptations(kept=kept, notes=notes, kernels=kernels)
+    return Adaptations(kept=kept, joining=joining, notes=notes, kernels=kernels)

@@ -4,6 +4,7 @@ May import engine.events, engine.reports and torch. `prepare` belongs in the war
 no thread); `install` belongs in each rank, before the learner's program runs.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -75,9 +76,20 @@ class Tracers:
         if self._memory is not None:
             self._memory.end()
 
+    def remove(self, prepared: Prepared) -> None:
+        """Leave what was prepared as silent as it was; hooks that torch holds are not taken out."""
+        prepared.interception.on_collective = None
+        prepared.interception.on_wait = None
+        prepared.interception.on_gather_stats = None
+        prepared.watchpoints.forget_all()
+        if self._memory is not None:
+            self._memory.leave(prepared.memory)
+
 
 def prepare() -> Prepared:
     """Register the tracers with torch; nothing is reported before `install`."""
+    # A learner can do nothing about the tracers' hooks.
+    warnings.filterwarnings("ignore", r"Using `torch\.compile\(module\)` when there are global")
     return Prepared(
         interception=intercepting.prepare(),
         memory=prepare_memory(),

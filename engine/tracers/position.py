@@ -6,7 +6,6 @@ alive beyond its own forward.
 
 import sys
 import threading
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType, FrameType
@@ -105,8 +104,6 @@ class Position:
         register_module_forward_hook(leave, always_call=True)
         register_optimizer_step_pre_hook(self._enter_step)
         register_optimizer_step_post_hook(self._leave_step)
-        # A learner can do nothing about these hooks.
-        warnings.filterwarnings("ignore", r"Using `torch\.compile\(module\)` when there are global")
 
     # ------------------------------------------------------------------ questions
     def line(self) -> int | None:

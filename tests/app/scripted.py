@@ -19,6 +19,7 @@ class ScriptedExecutor:
         self.refs: list[RunRef] = []
         self.submitted = asyncio.Event()
         self.programs: dict[str, Program] = {}
+        self.learners: dict[str, str] = {}
         self._items: dict[str, asyncio.Queue[StreamItem | None]] = {}
 
     async def start(self) -> None:
@@ -33,6 +34,7 @@ class ScriptedExecutor:
         self.refs.append(ref)
         self.submitted.set()
         self.programs[ref.run_id] = program
+        self.learners[ref.run_id] = learner
         self._items[ref.run_id] = asyncio.Queue()
 
     def put(self, run_id: str, *items: StreamItem) -> None:

@@ -41,3 +41,15 @@ def test_trace_compares_a_traced_step_with_an_untraced_one() -> None:
     ratio = found["traced_step_ms"] / found["untraced_step_ms"]
     assert abs(found["overhead_ratio"] - ratio) < 0.01 * ratio
     assert found["events_per_step"] > 0
+
+
+def test_soak_strikes_a_server_three_times_and_nothing_fails_is_lost_or_left() -> None:
+    result = CliRunner().invoke(
+        bench_app, ["soak", "--runs", "20", "--json"], catch_exceptions=False
+    )
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout.splitlines()[-1])
+    counts = {name: found[name] for name in ("runs", "failed", "leaks", "lost", "kills")}
+    expected = {"runs": 20, "failed": 0, "leaks": 0, "lost": 0, "kills": 3}
+    assert counts == expected, result.output
+    assert 0 < found["p50_ms"] <= found["p95_ms"]

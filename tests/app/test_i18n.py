@@ -2,16 +2,23 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.i18n import CatalogueError, load_translations, negotiate, render_code
+from app.panels.refusals import told
 from engine.diagnosis.rule import where_ranks_were
 from engine.events import Frame, Outcome, RankEnd
 from engine.facts import Args
+from engine.grading_messages import VERDICTS
 from engine.messages import DIAGNOSES, NOTES, PHRASES
+from engine.refusal_messages import REFUSALS, recognise
+from engine.sandbox.choice import SandboxChoice
+from engine.sandbox.findings import PLATFORM_FIX, ProbeName, fix_of
+from engine.sandbox.tiers import choose
 
 PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 
@@ -41,11 +48,33 @@ def test_no_header_is_an_error(header: str) -> None:
     assert negotiate(header) in ("ja", "en")
 
 
-@pytest.mark.parametrize("template", [*NOTES.values(), *DIAGNOSES.values(), *PHRASES])
+@pytest.mark.parametrize(
+    "template", [*NOTES.values(), *DIAGNOSES.values(), *PHRASES, *VERDICTS.values()]
+)
 def test_every_engine_sentence_has_a_japanese_one_with_the_same_arguments(template: str) -> None:
     translated = load_translations()["ja"].gettext(template)
     assert translated != template
     assert sorted(PLACEHOLDER.findall(translated)) == sorted(PLACEHOLDER.findall(template))
+
+
+@pytest.mark.parametrize("template", REFUSALS)
+def test_every_refusal_is_recognised_and_told_in_japanese(template: str) -> None:
+    args = {name: f"<{name}>" for name in re.findall(r"\{(\w+)\}", template)}
+    said = told(template.format_map(args), load_translations()["ja"])
+    assert said != template.format_map(args)
+    assert all(value in said for value in args.values())
+
+
+def test_refusals_of_the_doctor_are_among_them() -> None:
+    remedies = [fix_of(name, number) for name in get_args(ProbeName) for number in (0, 1, 22, 28)]
+    sentences = [remedy for remedy in remedies if re.match(r"[A-Z][a-z]+ .*", remedy)]
+    found = choose(SandboxChoice(at_most="open"))
+    for sentence in (*sentences, PLATFORM_FIX, found.reason or ""):
+        assert recognise(sentence) is not None, sentence
+
+
+def test_command_line_is_told_as_it_is() -> None:
+    assert told("sysctl -w a.b=1", load_translations()["ja"]) == "sysctl -w a.b=1"
 
 
 def test_engine_code_is_rendered_in_the_language() -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from queue import Queue
 from threading import Thread
@@ -15,30 +15,24 @@ import httpx
 import pytest
 
 from engine.events import Collective, Note, Outcome, Output
+from engine.sandbox.choice import TIERS
 from engine.wire import decode
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 120
 LESSON = "/en/lessons/tiny"
+SERVE = (sys.executable, "-m", "app.cli", "serve")
 HTMX = {"hx-request": "true"}
 
 
 class Served:
     """A running `academy serve`; `said` are its lines."""
 
-    def __init__(self, content: Path, data_dir: Path, *args: str) -> None:
+    def __init__(
+        self, content: Path, data_dir: Path, *args: str, command: Sequence[str] = SERVE
+    ) -> None:
         self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "app.cli",
-                "serve",
-                "--port",
-                "0",
-                "--data-dir",
-                data_dir,
-                *args,
-            ],
+            [*command, "--port", "0", "--data-dir", str(data_dir), *args],
             cwd=ROOT,
             env={**os.environ, "ACADEMY_CONTENT_DIR": str(content), "ACADEMY_SLOTS": "2"},
             stderr=subprocess.PIPE,
@@ -268,6 +262,42 @@ def test_port_in_use_is_said_with_a_remedy(served: str, content: Path, tmp_path:
     second = Served(content, tmp_path / "data", "--port", port)
     assert "choose another --port" in second.wait_for("cannot listen")
     assert second.process.wait(DEADLINE_S) == 1
+
+
+async def test_site_without_isolation_serves_this_machine_only_and_says_so_on_every_page(
+    content: Path, tmp_path: Path
+) -> None:
+    args = ("--allow-unsandboxed", "--host", "0.0.0.0")
+    server = Served(content, tmp_path / "data", *args)
+    try:
+        server.wait_for("listening on 127.0.0.1 therefore, not on 0.0.0.0")
+        address = server.wait_for("http://127.0.0.1:").split()[-1]
+        assert addresses_of(server.process.pid, int(address.rsplit(":", 1)[1])) == {"127.0.0.1"}
+        async with httpx.AsyncClient(base_url=address, timeout=DEADLINE_S) as client:
+            for page in ("/en/", "/en/courses/basics", LESSON, "/en/nowhere", "/api/docs"):
+                assert "may run without isolation" in (await client.get(page)).text
+            foreign = await client.get("/en/", headers={"host": "academy.example"})
+            assert foreign.status_code == 400
+    finally:
+        assert await asyncio.to_thread(server.stop) == 0
+
+
+def addresses_of(pid: int, port: int) -> set[str]:
+    """Where a process listens on this port, as the kernel tells."""
+    found = set()
+    for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]:
+        local, state = line.split()[1], line.split()[3]
+        address, _, number = local.partition(":")
+        if state == "0A" and int(number, 16) == port:
+            found.add(".".join(str(byte) for byte in reversed(bytes.fromhex(address))))
+    return found
+
+
+def test_tier_is_said_at_the_start(content: Path, tmp_path: Path) -> None:
+    server = Served(content, tmp_path / "data")
+    tier = server.wait_for("runs can start").rpartition("isolation: ")[2].strip(" )\n")
+    assert tier in TIERS[:3]
+    assert server.stop() == 0
 
 
 def test_mistake_in_a_lesson_is_said_by_file_line_and_column(tmp_path: Path) -> None:

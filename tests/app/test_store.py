@@ -191,6 +191,19 @@ async def test_rows_that_cannot_be_written_do_not_hold_up_later_ones(database: D
     await writer.close()
 
 
+async def test_row_that_cannot_be_written_costs_only_its_own_run(database: Database) -> None:
+    store, writer = RunStore(database), EventWriter(database)
+    await store.insert(run_row("a"))
+    await writer.append([EventRow(run_id="no such run", position=0, payload="x")])
+    await writer.append([EventRow(run_id="a", position=0, payload="x")])
+    writer.end(run_end("a", "ok", 1.0))
+    writer.start()  # only now: both are in its first transaction
+    await writer.flush()
+    assert await store.events("a") == ["x"]
+    assert await store.unfinished() == []
+    await writer.close()
+
+
 async def test_newest_run_of_each_cell_is_found(database: Database) -> None:
     store = RunStore(database)
     for run_id, cell_id in (("1", "x"), ("2", "x"), ("3", "y")):

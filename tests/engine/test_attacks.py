@@ -1,8 +1,6 @@
 """Programs that attack the engine's judgement: limits, outcomes, the end of a rank, its reports."""
 
 import asyncio
-import os
-import signal
 
 import pytest
 
@@ -10,7 +8,6 @@ from engine.events import Collective, Note
 from engine.executor import RunRef
 from engine.executor.local import LocalExecutor
 from engine.program import Limits, Program
-from engine.sandbox.linux import children_of
 from tests.engine.conftest import Runner, collect
 
 GLOO = 'import torch\nimport torch.distributed as dist\ndist.init_process_group("gloo")\n'
@@ -150,24 +147,6 @@ async def test_cancelled_at_once_is_cancelled(executor: LocalExecutor) -> None:
         await executor.cancel(ref)
         async with asyncio.timeout(15):
             assert (await collect(executor, ref)).outcome.status == "cancelled"
-
-
-async def test_ranks_that_die_before_the_program_are_the_engines_failure() -> None:
-    executor = LocalExecutor(slots=1, num_parked=1)
-    await executor.start()
-    try:
-        assert executor._zygote.pid
-        (supervisor,) = children_of(executor._zygote.pid)
-        (init,) = children_of(supervisor)
-        for rank in children_of(init):
-            os.kill(rank, signal.SIGKILL)
-        ref = RunRef(run_id="dead-ranks")
-        await executor.submit(Program(source="print(1)\n", world_size=2), ref)
-        ran = await collect(executor, ref)
-    finally:
-        await executor.close()
-    assert ran.outcome.status == "engine_failure"
-    assert ran.codes == ["engine-failure"]
 
 
 async def test_rank_that_ends_early_is_named_and_not_those_who_noticed(run: Runner) -> None:

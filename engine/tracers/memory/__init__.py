@@ -19,9 +19,10 @@ from engine.facts import AllocationAction, Args, Category, Phase
 from engine.program import Detail
 from engine.reports import AllocationReport, MemoryReport, NoteReport, PeakReport, Report
 from engine.tracers.memory.allocations import MAX_OPS, Allocations
+from engine.tracers.memory.hooks import MemoryHooks, prepare_memory
 from engine.tracers.memory.ledger import Entry, Ledger, dtype_name
-from engine.tracers.memory.owners import Owners, watch_registrations
-from engine.tracers.memory.storages import Storages, TracedDevice, watch_resizes
+from engine.tracers.memory.owners import Owners
+from engine.tracers.memory.storages import Storages, TracedDevice
 from engine.tracers.memory.whereabouts import Whereabouts
 from engine.tracers.position import Position
 from engine.tracers.unnoticed import unnoticed
@@ -35,37 +36,6 @@ _BURST, _PER_S = 250.0, 20.0
 """Boundaries reported at once, and per second after that."""
 _PEAK_GROWTH = 1.25
 """A peak is reported before the end when it has grown by so much: a rank may be killed."""
-
-
-class MemoryHooks:
-    """What the warm parent has put in place for all ranks; silent until a tracer takes it over."""
-
-    def __init__(self) -> None:
-        self.tracer: MemoryTracer | None = None
-
-    def install(self) -> None:
-        """Watch what no op tells of: resized storages, registered parameters and buffers."""
-        watch_resizes(self._resized)
-        watch_registrations(self._parameter, self._buffer)
-
-    def _resized(self, storage: UntypedStorage) -> None:
-        if self.tracer is not None:
-            self.tracer.resized(storage)
-
-    def _parameter(self, parameter: Tensor) -> None:
-        if self.tracer is not None:
-            self.tracer.registered(parameter, "parameter")
-
-    def _buffer(self, buffer: Tensor) -> None:
-        if self.tracer is not None:
-            self.tracer.registered(buffer, "buffer")
-
-
-def prepare_memory() -> MemoryHooks:
-    """Install the hooks in this process and all that fork from it."""
-    hooks = MemoryHooks()
-    hooks.install()
-    return hooks
 
 
 class MemoryTracer:
@@ -101,9 +71,14 @@ class MemoryTracer:
         self._reported_peak = 0
 
     def begin(self, hooks: MemoryHooks) -> None:
-        """Trace this thread from now on, for as long as the process lives."""
+        """Trace this thread from now on."""
         hooks.tracer = self
         self._mode.__enter__()  # type: ignore[no-untyped-call]  # torch has no type for it
+
+    def leave(self, hooks: MemoryHooks) -> None:
+        """Trace no more."""
+        hooks.tracer = None
+        self._mode.pause()
 
     # ------------------------------------------------------------------ what others tell
     @unnoticed

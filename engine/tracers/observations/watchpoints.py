@@ -60,6 +60,11 @@ class Watchpoints:
         self.converted = Watchpoint()
         self.work_asked = Watchpoint()
 
+    def forget_all(self) -> None:
+        """Tell nobody any more."""
+        for point in vars(self).values():
+            point.before = point.after = None
+
     def put_in_place(self) -> None:
         """Wrap the stock callables, in this process and all that fork from it."""
         for owner, name, point in (
