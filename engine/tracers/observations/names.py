@@ -95,4 +95,6 @@ ObservationName = Literal[
     "alone-in-group",
     # An asynchronous call was never waited for. op.
     "never-waited",
+    # Reported by engine.exhaustion as the program fails: what it asked for that a limit refused.
+    "limit-reached",
 ]
