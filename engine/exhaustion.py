@@ -100,8 +100,10 @@ def _limit_of(error: BaseException, scratch: "_Scratch") -> Reached | None:
                 return _soft("descriptors", resource.RLIMIT_NOFILE)
             case errno.EFBIG:
                 return _soft("file-size", resource.RLIMIT_FSIZE)
-            case errno.ENOSPC if error.filename != "/dev/full":
-                return scratch.exhausted() or scratch.all_bytes()
+            case errno.ENOSPC:
+                # What filled the scratch may have been removed on the way out of the program.
+                gone = None if _holds_full_device() else scratch.all_bytes()
+                return scratch.exhausted() or gone
             case errno.EAGAIN if _no_thread_starts():
                 return _soft("processes", resource.RLIMIT_NPROC)
         return None
@@ -137,6 +139,15 @@ class _Scratch:
     def all_bytes(self) -> Reached | None:
         """Its size, where there is no more to be told."""
         return Reached(limit="scratch", value=self._total_bytes) if self._is_bounded else None
+
+
+def _holds_full_device() -> bool:
+    """Whether the program has opened the device that answers every write with ENOSPC."""
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the descriptor that lists this folder
+            if str(link.readlink()) == "/dev/full":
+                return True
+    return False
 
 
 def _no_thread_starts() -> bool:

@@ -5,6 +5,7 @@ import io
 import os
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy
@@ -47,6 +48,7 @@ def prepare_process(start: RankStart, program: Program, stack_fd: int) -> None:
         os.environ[name] = value
     if start.lock and not is_walled:
         os.environ.update(TMPDIR=folder, USER="learner")  # no other folder, no list of users
+        tempfile.tempdir = None  # what the zygote found may not be used here
     os.chdir(folder)
     _seed_from_system()
     sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False), encoding="utf-8")

@@ -32,6 +32,7 @@ _READ_LIMIT_S = 30.0
 _LESSON = re.compile(r'href="(/en/lessons/[a-z0-9-]+)"')
 _STATUS_OK = "ok"
 _PAGE_EVERY_S = 0.05
+_IDLE_S = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ class _Class:
         num = len(self.cookies)
         asyncio.run(self.round(num_first=1, num_others=1))  # what only a first run takes
         with _Reader(self.host) as idle:
-            asyncio.run(asyncio.sleep(1.0))
+            asyncio.run(asyncio.sleep(_IDLE_S))
         with _Reader(self.host) as reader:
             self.tell(f"{num} learners, one run each")
             _, alone = asyncio.run(self.round(num_first=1, num_others=num - 1))

@@ -33,10 +33,10 @@ from engine.trace import Trace
 
 _RULES: tuple[Rule, ...] = (
     limits.engine_failed,
+    fenced.not_within_a_fence,
     limits.stopped_at_limit,
     limits.failed_at_limit,
     simulation.cannot_simulate,
-    fenced.not_within_a_fence,
     mismatches.brought_unlike,
     sends.peer_not_there,
     sends.sizes_differ,

@@ -53,7 +53,7 @@ class Places:
         self._lines = source.splitlines()
         try:
             self._tree: ast.Module | None = ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError):  # as deep sources raise
             self._tree = None
         self._of_rank = frozenset(_made_from_rank(self._tree)) if self._tree else frozenset()
 

@@ -61,6 +61,8 @@ async def follow(run: SubmittedRun, slot: Slot) -> Outcome:
                 run.exports.append(await _export(slot, line, run.program))
                 continue
             event: Event = decode(line)
+            if event.rank >= run.program.world_size:
+                raise WireError("an event of a rank that the run has not")
             if isinstance(event, Verdict) and run.program.evidence_bytes is None:
                 raise EngineCrashed("a verdict came from a run that is no check's")
             if isinstance(event, Outcome):

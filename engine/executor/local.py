@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from engine.devices import Gpus, find_gpus
 from engine.diagnosis import diagnose
 from engine.errors import EngineCrashed, SandboxUnavailable, WireError
-from engine.events import Outcome
+from engine.events import Diagnosis, Outcome
 from engine.executor import Capacity, Health, RunRef, StreamItem
 from engine.executor.attempts import follow, may_go_again, unless_cancelled
 from engine.executor.checks import judged
@@ -204,9 +204,12 @@ class LocalExecutor:
             outcome = bare_outcome(run, "cancelled")
         finally:
             self._free_gpus.give_back(run.gpus)
-            # Rules parse hostile source and read the whole trace: not on the event loop.
-            found = await asyncio.to_thread(diagnose, run.program, outcome, run.trace)
-            self._end(run, dataclasses.replace(outcome, diagnosis=found))
+            found: tuple[Diagnosis, ...] = ()
+            try:
+                # Rules parse hostile source and read the whole trace: not on the event loop.
+                found = await asyncio.to_thread(diagnose, run.program, outcome, run.trace)
+            finally:  # a rule that breaks must not leave the learner waiting
+                self._end(run, dataclasses.replace(outcome, diagnosis=found))
 
     async def _attempts(self, run: SubmittedRun) -> Outcome:
         """Run the program, again if an attempt fails by our fault before it has begun."""

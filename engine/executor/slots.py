@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from engine.devices import VISIBLE, RunsOn, encode_gpus
 from engine.errors import EngineCrashed
 from engine.executor.fortress import Fortress
+from engine.executor.parking import PARKED, why_not_parked
 from engine.order import ZygoteOrder, encode_order
 from engine.sandbox.choice import SandboxChoice, Tier
 
@@ -189,15 +190,14 @@ class Zygote:
                 said = await slot.reader.readline()
         except TimeoutError:
             said = b'{"failed": "the sandbox was not built in time"}'
-        except OSError:
+        except (OSError, ValueError):  # it died, or its line has no end
             said = b""
         except asyncio.CancelledError:
             slot.close()
             raise
-        answer = json.loads(said) if said else {"failed": "the supervisor died"}
-        if "failed" in answer:
+        if said != PARKED:
             slot.close()
-            raise EngineCrashed(answer["failed"])
+            raise EngineCrashed(why_not_parked(said))
         return slot
 
     async def _request(self, gpus: Sequence[int]) -> Slot:

@@ -129,20 +129,33 @@ def make_group(place: GroupPlace) -> RunGroup:
     return RunGroup(version=place.version, folders=folders)
 
 
+_FOREIGN_AGE_S = 60.0
+
+
 def sweep(place: GroupPlace) -> int:
     """Remove what dead processes have left behind; returns how many groups that were.
 
-    The name says who made a group. One of a living process, of another pid namespace (where this
-    number means another process) or with members stays.
+    The name says who made a group. One of a living process or with members stays. Of another pid
+    namespace, where that number means another process, only age tells: a group gets its members at
+    once and keeps some until its end.
     """
     num_removed = 0
     for folder in place.folders:
         for path in folder.glob(f"{PREFIX}*"):
             namespace, pid, started_at = (*path.name.removeprefix(PREFIX).split("-"), "", "")[:3]
             if namespace == _pid_namespace() and pid.isdigit():
-                is_alive = _started_at(int(pid)) == started_at
-                num_removed += not is_alive and _remove(path)
+                is_left = _started_at(int(pid)) != started_at
+            else:
+                is_left = _age_s(path) > _FOREIGN_AGE_S
+            num_removed += is_left and _remove(path)
     return num_removed
+
+
+def _age_s(folder: Path) -> float:
+    try:
+        return time.time() - folder.stat().st_ctime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _remove(folder: Path) -> bool:

@@ -37,7 +37,8 @@ def engage_fence(lock: Lock, scratch: str, before_filter: Callable[[], None] | N
     if num_threads != 1:  # powers, Landlock and capabilities are each thread's own
         raise OSError(f"{num_threads} threads, and only one of them would be fenced in")
     give_up_host_powers(lock)
-    linux.set_dumpable(value="dumpable" in lock.without)
+    # Dumpable where nothing else shows the engine, as the same user, which files a rank holds open.
+    linux.set_dumpable(value=not lock.changes_user or "dumpable" in lock.without)
     linux.die_with_parent(signal.SIGKILL)
     if "no_new_privs" in lock.without:
         return  # the kernel grants Landlock and seccomp to those only who cannot gain privileges

@@ -26,7 +26,7 @@ from engine.sandbox.seccomp import (
 from engine.sandbox.syscalls import Machine, numbers
 
 _CLONE_THREAD = 0x00010000
-_PR_SET_NAME, _PR_SET_PDEATHSIG = 15, 1
+_PR_SET_NAME, _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 15, 1, 4
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX, _F_NOTIFY, _F_SETPIPE_SZ = 8, 10, 15, 1026, 1031
 _TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP = 0x5412, 0x541C, 0x8901, 0x8902
 _NEW_PROCESSES = "execve fork vfork"
@@ -105,7 +105,7 @@ def _own_priority() -> bytes:
 
 
 def _refused_prctl() -> tuple[int, ...]:
-    return (_PR_SET_NAME, _PR_SET_PDEATHSIG)  # no rank may outlive its init
+    return (_PR_SET_NAME, _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE)  # no rank may outlive its init
 
 
 def _refused_fcntl() -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """The pipes between a run's supervisor, its init and its ranks. Standard library only.
 
 Per rank: `program` (to the rank), `stdout`, `stderr`, `trace` (reports), `stack` (the dump that a
-signal asks for) and `export` (values of a graded program), all from the rank. Per run: `order` (to init: how many ranks, then nothing) and
-`control` (from init only: who ended and how).
+signal asks for) and `export` (values of a graded program), all from the rank. Per run: `order` (to
+init: how many ranks, then nothing) and `control` (from init only: who ended and how).
 """
 
 import os

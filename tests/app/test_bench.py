@@ -53,3 +53,15 @@ def test_soak_strikes_a_server_three_times_and_nothing_fails_is_lost_or_left() -
     expected = {"runs": 20, "failed": 0, "leaks": 0, "lost": 0, "kills": 3}
     assert counts == expected, result.output
     assert 0 < found["p50_ms"] <= found["p95_ms"]
+
+
+def test_queue_serves_every_learner_and_no_greedy_one_out_of_turn() -> None:
+    result = CliRunner().invoke(
+        bench_app, ["queue", "--learners", "3", "--json"], catch_exceptions=False
+    )
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout.splitlines()[-1])
+    assert (found["learners"], found["served"]) == (3, 3)
+    assert found["overtaken"] < 20
+    assert found["pages"] > 0
+    assert found["max_wait_ratio"] > 0

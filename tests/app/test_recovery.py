@@ -84,7 +84,8 @@ def test_killed_warm_parent_is_replaced_and_the_next_run_is_well(soak: Soak) -> 
     soak.site.cancel(run_id)
     assert outcome(soak, run_id).status in ("cancelled", "engine_failure")
     now = zygotes(soak.site.pid, process_table())
-    assert now and not {z.identity for z in now} & {z.identity for z in killed}
+    assert now
+    assert not {z.identity for z in now} & {z.identity for z in killed}
 
 
 def test_killed_server_leaves_no_process_and_keeps_all_that_was_seen_to_end(soak: Soak) -> None:

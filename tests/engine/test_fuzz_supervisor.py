@@ -77,7 +77,7 @@ LINES = st.lists(
     max_size=12,
 )
 CUTS = st.lists(st.integers(0, 3000), max_size=8)
-GOOD = (
+GOOD: tuple[Report, ...] = (
     BegunReport(at_ns=1),
     *(
         ObservationReport(at_ns=1, name=f"seen {number}", args={"n": number}, line=number)

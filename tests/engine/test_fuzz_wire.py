@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from engine.errors import WireError
 from engine.events import Event, Failure, Frame, Outcome, RankEnd
+from engine.grading.frames import decode_values
+from engine.grading.received import read_export_header
 from engine.program import Limits, Program
 from engine.reports import CollectiveReport, FailureReport, Report
 from engine.supervisor.control import ControlLines, decode_said
@@ -202,7 +204,7 @@ def test_spoilt_program_is_refused_or_a_program(line: bytes) -> None:
 def test_any_bytes_are_refused_or_taken_by_every_reader(data: bytes) -> None:
     for read in (decode_report, decode):
         taken_or_refused(data, read)
-    for reads in (decode_program, decode_said):
+    for reads in (decode_program, decode_said, decode_values, read_export_header):
         with contextlib.suppress(WireError):
             reads(data)
 

@@ -47,7 +47,7 @@ def place_or_skip() -> GroupPlace:
 
 
 async def opened(*without: Layer) -> AsyncIterator[LocalExecutor]:
-    choice = SandboxChoice(without=frozenset(without))
+    choice = SandboxChoice(at_most="walled", without=frozenset(without))
     executor = LocalExecutor(slots=1, num_parked=1, sandbox=choice)
     await executor.start()
     yield executor

@@ -213,7 +213,10 @@ open("leaf", "w").write("x")
 os.symlink("/", "link")
 print("deep")
 """
-CLOSED = 'import os\nos.mkdir("c")\nos.mkdir("c/d")\nopen("c/d/e", "w")\nos.umask(0o777)\nos.mkdir("z", 0)\n'
+CLOSED = (
+    'import os\nos.mkdir("c")\nos.mkdir("c/d")\nopen("c/d/e", "w")\n'
+    'os.umask(0o777)\nos.mkdir("z", 0)\n'
+)
 UNLINKED = """
 import os
 held = []
@@ -224,7 +227,7 @@ while True:
     held[-1].write(b"x" * (4 << 20))
     held[-1].flush()
 """
-MANY = 'while True: open(f"f{len(__import__(\'os\').listdir())}", "w").close()\n'
+MANY = "number = 0\nwhile number := number + 1: open(f'f{number}', 'w').close()\n"
 LARGE = 'for n in range(1000): open(f"f{n}", "wb").write(b"x" * (8 << 20))\n'
 NEEDS_SOCKETS = "import asyncio\nasyncio.run(asyncio.sleep(0))\n"
 NEEDS_PROCESSES = "import subprocess\n\nsubprocess.run(['true'])\n"
@@ -279,9 +282,9 @@ def programs(refused: str) -> dict[str, Wanted]:
         "modes": Wanted(source=MODES),
         "deep": Wanted(source=DEEP),
         "closed": Wanted(source=CLOSED),
-        "unlinked": Wanted(source=UNLINKED),
-        "many": Wanted(source=MANY),
-        "large": Wanted(source=LARGE),
+        "unlinked": Wanted(source=UNLINKED, wall_s=60.0),
+        "many": Wanted(source=MANY, wall_s=60.0),
+        "large": Wanted(source=LARGE, wall_s=60.0),
         "sockets": Wanted(source=NEEDS_SOCKETS),
         "processes": Wanted(source=NEEDS_PROCESSES),
         "store": Wanted(source=TCP_STORE),
@@ -392,8 +395,10 @@ def test_command_says_why_it_refuses_and_exits_with_3(tmp_path: Path) -> None:
     program.write_text("print('ran')\n", encoding="utf-8")
     script = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
     done = subprocess.run(
-        [*NO_NAMESPACES, script, "sh", sys.executable, "-m", "app.cli", "run", str(program)]
-        + ["--ranks", "2", "--json"],
+        [
+            *(*NO_NAMESPACES, script, "sh", sys.executable, "-m", "app.cli"),
+            *("run", str(program), "--ranks", "2", "--json"),
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -24,12 +24,14 @@ from engine.sandbox.choice import SandboxChoice
 from engine.sandbox.linux import IMAGE_NAME, children_of
 from tests.hostile.leftovers import Holdings, differences, take
 
+# Folders on the way to an interpreter that lies below /work or /tmp are not the learner's.
 NORMAL = """import os, torch, torch.distributed as dist
 dist.init_process_group("gloo"); t = torch.ones(3); dist.all_reduce(t)
-print("sum", t[0].item(), *(name for f in FOLDERS for name in sorted(os.listdir(f))))
+mine = [e.name for f in FOLDERS for e in os.scandir(f) if e.stat().st_uid == os.getuid()]
+print("sum", t[0].item(), *sorted(mine))
 dist.destroy_process_group()
 """
-_SETTLE_TRIES, _SETTLE_PAUSE_S = 60, 0.05
+_SETTLE_TRIES, _SETTLE_PAUSE_S = 200, 0.05
 _CPU_PER_WALL = 2
 Level = Literal["walled", "fenced", "open"]
 
@@ -84,8 +86,8 @@ async def main(job: Job) -> None:
     _say(Report(name="", tier=tier, left={}))
     try:
         await _normal(executor, tier)
+        before = await _settled(executor, None)
         for hostile in job.programs:
-            before = await _settled(executor, None)
             status, text = await _attack(executor, hostile)
             normal = await _normal(executor, tier)
             after = await _settled(executor, before)
@@ -158,6 +160,7 @@ async def _settled(executor: LocalExecutor, wanted: Holdings | None) -> Holdings
     before = take(_zygote())
     for _ in range(_SETTLE_TRIES):
         await asyncio.sleep(_SETTLE_PAUSE_S)
+        await executor.wait_parked()
         now = take(_zygote())
         if now == (wanted or before):
             return now

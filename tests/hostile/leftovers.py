@@ -1,7 +1,7 @@
 """What a run could leave behind on its machine, as one value that two moments are compared by.
 
-May import engine.sandbox.cgroups. It is taken inside a pid, ipc and mount namespace of the tests' own, so all
-that it sees was made by the tests.
+May import engine.sandbox.cgroups. It is taken inside a pid, ipc and mount namespace of the tests'
+own, so all that it sees was made by the tests.
 """
 
 import os
@@ -82,7 +82,7 @@ def _namespaces(kind: str, alive: dict[int, tuple[int, str, str]]) -> set[str]:
     found = set()
     for pid in alive:
         try:
-            found.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
+            found.add(str(Path(f"/proc/{pid}/ns/{kind}").readlink()))
         except OSError:  # ended meanwhile, or a rank that an ordinary user may not look into
             continue
     return found
@@ -92,7 +92,7 @@ def _descriptors() -> Counter[str]:
     kinds: Counter[str] = Counter()
     for number in os.listdir("/proc/self/fd"):
         try:
-            kinds[os.readlink(f"/proc/self/fd/{number}").partition(":[")[0]] += 1
+            kinds[str(Path(f"/proc/self/fd/{number}").readlink()).partition(":[")[0]] += 1
         except FileNotFoundError:  # the one that lists this folder
             continue
     return kinds
@@ -114,7 +114,7 @@ def _shared_memory() -> tuple[str, ...]:
 
 def _cgroups() -> tuple[str, ...]:
     """Groups that were made in this pid namespace, by controller; parked sandboxes have theirs."""
-    namespace = os.readlink("/proc/self/ns/pid").strip("pid:[]")
+    namespace = str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
     found: Counter[str] = Counter()
     for folder, names, _ in os.walk("/sys/fs/cgroup"):
         found[folder] += sum(name.startswith(f"{PREFIX}{namespace}-") for name in names)

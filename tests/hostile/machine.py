@@ -1,8 +1,9 @@
 """Starts a process in namespaces of the tests' own, as root or as an ordinary user.
 
-There it is alone: all processes, mounts, sockets and System V segments that it sees are its own, and
-whatever it leaves ends with it. The ordinary user gets Debian's interpreter, which such a user can
-read, and sees this project and its packages through read-only mounts that end with the namespace.
+There it is alone: all processes, mounts, sockets and System V segments that it sees are its own,
+and whatever it leaves ends with it. The ordinary user gets Debian's interpreter, which such a user
+can read, and sees this project and its packages through read-only mounts that end with the
+namespace.
 """
 
 import os

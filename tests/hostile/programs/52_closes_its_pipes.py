@@ -1,5 +1,5 @@
 # ranks: 1
-# outcome: timeout
+# outcome: timeout|error
 # timeout: 2
 # not-says: BREACH
 # stopped-by: wall
