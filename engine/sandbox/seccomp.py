@@ -33,6 +33,9 @@ _OFFSET_NUMBER, _OFFSET_ARCH, _OFFSET_ARGUMENTS = 0, 4, 16
 NAMESPACE_FLAGS = 0x7E020000 | 0x80
 _FAMILIES = (1, 2, 10)  # unix, inet, inet6
 _AF_NETLINK, _NETLINK_ROUTE = 16, 0
+_AF_INET, _AF_INET6 = 2, 10
+_TYPES, _SOCK_RAW = 0xF, 3
+"""Only netlink's sockets are raw; the other bits of a socket's type are flags."""
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _MAP_SHARED_ANONYMOUS = 0x21
 _F_SETPIPE_SZ = 1031
@@ -113,8 +116,13 @@ def refuse_values(values: Sequence[int]) -> bytes:
     return tests + returning(ALLOW)
 
 
-def judged_calls(*, for_gpus: bool) -> list[Judged]:
-    """The calls whose arguments decide, within walls."""
+def _judged_socket() -> bytes:
+    """Streams and datagrams of three families, and netlink's routes, which getifaddrs asks for."""
+    raw = load_argument(0) + b"".join(
+        jump(JUMP_EQUAL, f, 0, 1) + returning(EPERM) for f in (_AF_INET, _AF_INET6)
+    )
+    kinds = load_argument(1) + statement(_AND, _TYPES)
+    kinds += jump(JUMP_EQUAL, _SOCK_RAW, 0, len(raw) // 8) + raw
     families = b"".join(jump(JUMP_EQUAL, f, 0, 1) + returning(ALLOW) for f in _FAMILIES)
     netlink = (
         jump(JUMP_EQUAL, _AF_NETLINK, 1, 0)
@@ -122,6 +130,11 @@ def judged_calls(*, for_gpus: bool) -> list[Judged]:
         + load_argument(2)
         + only_if(JUMP_EQUAL, _NETLINK_ROUTE)
     )
+    return kinds + load_argument(0) + families + netlink
+
+
+def judged_calls(*, for_gpus: bool) -> list[Judged]:
+    """The calls whose arguments decide, within walls."""
     shared = statement(_AND, _MAP_SHARED_ANONYMOUS) + unless(
         JUMP_EQUAL, _MAP_SHARED_ANONYMOUS
     )  # shared anonymous memory would escape RLIMIT_DATA
@@ -129,7 +142,7 @@ def judged_calls(*, for_gpus: bool) -> list[Judged]:
         shared = returning(ALLOW)  # CUDA's own host memory is of this kind
     return [
         Judged(name="clone", body=load_argument(0) + unless(JUMP_SET, NAMESPACE_FLAGS)),
-        Judged(name="socket", body=load_argument(0) + families + netlink),
+        Judged(name="socket", body=_judged_socket()),
         Judged(name="ioctl", body=load_argument(1) + refuse_values((_TIOCSTI, _TIOCLINUX))),
         Judged(name="fcntl", body=load_argument(1) + refuse_values((_F_SETPIPE_SZ,))),
         # The name tells the supervisor which processes still share the zygote's memory. What is

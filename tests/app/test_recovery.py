@@ -7,12 +7,13 @@ sees them, and that of the server itself.
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from app.bench.holdings import Keeper, keeping
+from app.bench.holdings import keeping
 from app.bench.processes import kill_hard, process_table, still_alive, zygotes
 from app.bench.serving import Message, ServedSite
 from app.bench.soak import Soak, digest, percentile
@@ -106,16 +107,18 @@ def test_killed_server_leaves_no_process_and_keeps_all_that_was_seen_to_end(soak
     assert_runs_start(soak)
 
 
-def test_what_a_killed_server_left_is_counted(soak: Soak) -> None:
-    keeper: Keeper = soak.keeper
-    base = keeper.settled(soak.site.pid)
-    run_id = held(soak)
-    more = keeper.holdings(soak.site.pid).beyond(base)
-    soak.site.cancel(run_id)
-    events(soak, run_id)
-    assert more["processes"] > 0
-    assert more["namespaces"] > 0
-    assert keeper.left_over(soak.site.pid, base) == {}
+def test_process_that_outlives_its_parent_and_a_file_in_shared_memory_are_counted(
+    soak: Soak,
+) -> None:
+    base = soak.keeper.settled(soak.site.pid)
+    with tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="academy-"):
+        said = subprocess.check_output(["sh", "-c", "sleep 600 >/dev/null & echo $!"], text=True)
+        try:
+            more = soak.keeper.holdings(soak.site.pid).beyond(base)
+            assert (more["processes"], more["shared_memory"]) == (1, 1)
+        finally:
+            kill_hard(int(said))
+    assert soak.keeper.left_over(soak.site.pid, base) == {}
 
 
 def test_another_event_gives_another_digest() -> None:

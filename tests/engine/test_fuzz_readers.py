@@ -159,3 +159,17 @@ def test_source_that_is_hard_to_parse_is_read_without_an_exception(
         dropped_events=0,
     )  # fmt: skip
     read(source, outcome, [call])
+
+
+@pytest.mark.parametrize("line", [0, 2, 10**6])
+def test_failure_on_a_line_that_the_program_has_not_is_read(line: int) -> None:
+    failure = Failure(
+        type="RuntimeError", message="Default process group has not been initialized, please",
+        line=line, column=0, end_line=line, end_column=4, frames=(),
+    )  # fmt: skip
+    end = RankEnd(rank=0, exit=1, cpu_s=0.0, peak_bytes=0, failure=failure)
+    outcome = Outcome(
+        rank=-1, seq=0, at_ns=1, status="error", ranks=(end,), diagnosis=(), elapsed_s=1.0,
+        dropped_events=0, first_failed_rank=0,
+    )  # fmt: skip
+    read("x = 1\n", outcome, [])

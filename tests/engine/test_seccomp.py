@@ -153,13 +153,20 @@ def test_upper_halves_of_arguments_change_no_answer(ruled: Ruled) -> None:
 # ------------------------------------------------------------------ within walls
 @pytest.mark.parametrize(
     ("family", "protocol", "answer"),
-    [(1, 0, ALLOW), (2, 0, ALLOW), (10, 0, ALLOW), (16, 0, ALLOW), (16, 9, EPERM)]
+    [(1, 0, ALLOW), (2, 0, EPERM), (10, 0, EPERM), (16, 0, ALLOW), (16, 9, EPERM)]
     + [(family, 0, EPERM) for family in (3, 15, 17, 29, 31, 38, 40, 44)],
 )
-def test_socket_families_within_walls(
+def test_raw_socket_families_within_walls(
     machine: Machine, family: int, protocol: int, answer: int
 ) -> None:
     assert walls(machine).answer("socket", family, 3, protocol) == answer
+
+
+@pytest.mark.parametrize("family", [1, 2, 10])
+@pytest.mark.parametrize("kind", [1, 2, 1 | 0o2000000 | 0o4000, 2 | 0o2000000])
+def test_streams_and_datagrams_within_walls(machine: Machine, family: int, kind: int) -> None:
+    assert walls(machine).answer("socket", family, kind, 0) == ALLOW
+    assert walls(machine).answer("socket", family, kind | 3, 0) == (ALLOW if family == 1 else EPERM)
 
 
 def test_processes_and_signals_are_free_within_walls(machine: Machine) -> None:

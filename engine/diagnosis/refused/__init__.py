@@ -41,7 +41,9 @@ def refused(case: Case) -> Diagnosis | None:
 def _call(case: Case, failure: Failure) -> str:
     """What raised, as the learner wrote it: the innermost expression, on one line."""
     text = " ".join(part.strip() for part in statement(case, failure).splitlines())
-    if failure.line == failure.end_line and failure.column is not None:
-        line = case.program.source.splitlines()[(failure.line or 1) - 1]
-        text = line[failure.column : failure.end_column].strip() or text
+    lines = case.program.source.splitlines()
+    number = failure.line or 1
+    # A rank may name a line that its program has not.
+    if number == failure.end_line and failure.column is not None and number <= len(lines):
+        text = lines[number - 1][failure.column : failure.end_column].strip() or text
     return text if len(text) <= _MAX_CALL else text[: _MAX_CALL - 3] + "..."
