@@ -1,7 +1,8 @@
 """Tells whether an exception comes from a limit whose calls fail, and which; runs inside a rank.
 
-May import facts and reports. The error alone says too little: EAGAIN is also what an empty socket
-answers, and a program may raise any of these by hand. So what can be tried is tried again.
+May import facts, reports and the sandbox's limits. The error alone says too little: EAGAIN is also
+what an empty socket answers, and a program may raise any of these by hand. So what can be tried is
+tried again.
 """
 
 import _thread
@@ -20,6 +21,7 @@ from typing import Literal
 
 from engine.facts import Args
 from engine.reports import ObservationReport
+from engine.sandbox.limits import data_bytes
 
 LimitName = Literal["processes", "descriptors", "file-size", "scratch", "inodes"]
 
@@ -152,20 +154,13 @@ def _holds_full_device() -> bool:
 
 def _no_thread_starts() -> bool:
     """Whether no further thread starts, and not just for want of memory for its stack."""
-    data_bytes, stack_bytes = (
+    most_bytes, stack_bytes = (
         resource.getrlimit(number)[0] for number in (resource.RLIMIT_DATA, resource.RLIMIT_STACK)
     )
-    if data_bytes != resource.RLIM_INFINITY and _data_bytes() + stack_bytes > data_bytes:
+    if most_bytes != resource.RLIM_INFINITY and data_bytes() + stack_bytes > most_bytes:
         return False
     try:
         _thread.start_new_thread(int, ())
     except RuntimeError:
         return True
     return False
-
-
-def _data_bytes() -> int:
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith("VmData:"):
-            return int(line.split()[1]) * 1024
-    return 0

@@ -24,6 +24,8 @@ _NEAR_BYTES = 2 << 20
 """How far below its bound a group may stand when no further huge page fits in."""
 _CONTROLLERS = ("memory", "pids")
 _REMOVE_TRIES, _REMOVE_PAUSE_S = 100, 0.01
+_FOREIGN_AGE_S = 60.0
+"""From then on a group of another pid namespace that has no member is nobody's any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +129,6 @@ def make_group(place: GroupPlace) -> RunGroup:
     for folder in folders:
         folder.mkdir()
     return RunGroup(version=place.version, folders=folders)
-
-
-_FOREIGN_AGE_S = 60.0
 
 
 def sweep(place: GroupPlace) -> int:

@@ -31,14 +31,14 @@ def apply_limits(limits: Limits, world_size: int, num_others: int = 0) -> None:
 
     num_others: processes and threads that the user of a run has beside it; none within walls.
     """
-    data_bytes = _data_bytes() + limits.memory_bytes + _DATA_SLACK_BYTES
+    most_data_bytes = data_bytes() + limits.memory_bytes + _DATA_SLACK_BYTES
     for name, value in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, NUM_DESCRIPTORS),
         (resource.RLIMIT_NPROC, num_processes(world_size) + num_others),
         (resource.RLIMIT_CPU, limits.cpu_s),
         (resource.RLIMIT_FSIZE, limits.scratch_bytes),
-        (resource.RLIMIT_DATA, data_bytes),
+        (resource.RLIMIT_DATA, most_data_bytes),
         (resource.RLIMIT_STACK, 8 * MIB),
         (resource.RLIMIT_MEMLOCK, MIB),
         (resource.RLIMIT_MSGQUEUE, 0),
@@ -59,7 +59,7 @@ def prefer_as_victim() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
-def _data_bytes() -> int:
+def data_bytes() -> int:
     """Private writable memory that this process already has mapped (forked from the zygote)."""
     descriptor = os.open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)
     status = os.read(descriptor, _STATUS_BYTES)

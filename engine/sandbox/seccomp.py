@@ -31,9 +31,8 @@ NO_SOCKETS = _ERRNO | errno.EAFNOSUPPORT
 
 _OFFSET_NUMBER, _OFFSET_ARCH, _OFFSET_ARGUMENTS = 0, 4, 16
 NAMESPACE_FLAGS = 0x7E020000 | 0x80
-_FAMILIES = (1, 2, 10)  # unix, inet, inet6
+_AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 _AF_NETLINK, _NETLINK_ROUTE = 16, 0
-_AF_INET, _AF_INET6 = 2, 10
 _TYPES, _SOCK_RAW = 0xF, 3
 """Only netlink's sockets are raw; the other bits of a socket's type are flags."""
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
@@ -123,7 +122,9 @@ def _judged_socket() -> bytes:
     )
     kinds = load_argument(1) + statement(_AND, _TYPES)
     kinds += jump(JUMP_EQUAL, _SOCK_RAW, 0, len(raw) // 8) + raw
-    families = b"".join(jump(JUMP_EQUAL, f, 0, 1) + returning(ALLOW) for f in _FAMILIES)
+    families = b"".join(
+        jump(JUMP_EQUAL, f, 0, 1) + returning(ALLOW) for f in (_AF_UNIX, _AF_INET, _AF_INET6)
+    )
     netlink = (
         jump(JUMP_EQUAL, _AF_NETLINK, 1, 0)
         + returning(EPERM)
