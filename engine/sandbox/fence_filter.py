@@ -30,7 +30,7 @@ _PR_SET_NAME, _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 15, 1, 4
 _F_SETOWN, _F_SETSIG, _F_SETOWN_EX, _F_NOTIFY, _F_SETPIPE_SZ = 8, 10, 15, 1026, 1031
 _TIOCSTI, _TIOCLINUX, _FIOSETOWN, _SIOCSPGRP = 0x5412, 0x541C, 0x8901, 0x8902
 _NEW_PROCESSES = "execve fork vfork"
-_OTHER_PROCESSES = "pidfd_open pidfd_send_signal setpgid setsid tkill"
+_OTHER_PROCESSES = "pidfd_open pidfd_send_signal setpgid tkill"
 _SOCKETS = (
     "accept accept4 bind connect getpeername getsockname getsockopt listen recvfrom recvmmsg "
     "recvmsg sendmmsg sendmsg sendto setsockopt shutdown"

@@ -79,7 +79,7 @@ def _build(
     """In the builder: its group, new namespaces, ids, no further user namespaces, then init."""
     own_ids = (os.geteuid(), os.getegid())
     try:
-        os.setsid()
+        os.setpgid(0, 0)
         if group is not None:
             group.join()
         linux.unshare(_namespaces(without))
@@ -122,7 +122,7 @@ def launch_open(init: Callable[[], NoReturn], group: RunGroup | None = None) -> 
     pid = os.fork()
     if pid == 0:
         try:
-            os.setsid()
+            os.setpgid(0, 0)
             if group is not None:
                 group.join()
         except OSError:

@@ -63,7 +63,7 @@ sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr sc
 sched_getscheduler sched_rr_get_interval sched_setaffinity sched_setattr sched_setparam
 sched_setscheduler sched_yield select sendfile sendmmsg sendmsg sendto set_robust_list
 set_tid_address setfsgid setfsuid setgid setgroups setitimer setpgid setpriority setregid
-setresgid setresuid setreuid setrlimit setsid setsockopt setuid shutdown sigaltstack signalfd
+setresgid setresuid setreuid setrlimit setsockopt setuid shutdown sigaltstack signalfd
 signalfd4 socketpair splice stat statfs statx symlink symlinkat sync sync_file_range sysinfo tee
 tgkill time timer_create timer_delete timer_getoverrun timer_gettime timer_settime timerfd_create
 timerfd_gettime timerfd_settime times tkill truncate umask uname unlink unlinkat utime utimensat

@@ -307,12 +307,24 @@ async def test_nothing_is_left_on_the_host_after_a_run(run: Runner) -> None:
     source = (
         "import os, subprocess, sys, time\n"
         "if os.fork() == 0:\n"
-        "    os.setsid()\n"
+        "    os.setpgid(0, 0)\n"
         f'    os.execv("/bin/sh", ["/bin/sh", "-c", "sleep 600 # {marker}"])\n'
     )
     ran = await run(source)
     assert ran.outcome.status == "ok"
     assert marker not in "".join(await asyncio.to_thread(_command_lines))
+
+
+AUTOGROUP = Path("/proc/self/autogroup")
+
+
+@pytest.mark.skipif(not AUTOGROUP.exists(), reason="this kernel shares the processor otherwise")
+async def test_all_runs_together_count_as_little_as_one_nice_process(run: Runner) -> None:
+    source = f'print(open("{AUTOGROUP}").read(), end="")\n'
+    shares = {(await run(source, ranks=2)).text(rank) for rank in (0, 1)}
+    (share,) = shares | {(await run(source)).text(0)}  # one for all ranks of all runs
+    assert share.split()[-2:] == ["nice", "10"]
+    assert share.split()[0] != AUTOGROUP.read_text(encoding="ascii").split()[0]
 
 
 def _command_lines() -> list[str]:

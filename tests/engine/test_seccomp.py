@@ -53,6 +53,10 @@ sethostname setdomainname mbind set_mempolicy migrate_pages move_pages lookup_dc
 """
 
 
+def test_no_process_leaves_the_session_that_bounds_all_runs(ruled: Ruled) -> None:
+    assert ruled.answer("setsid") == EPERM
+
+
 def test_a_filter_fits_into_the_kernel(ruled: Ruled) -> None:
     assert len(ruled.program) % 8 == 0
     assert len(ruled.program) // 8 <= MAX_INSTRUCTIONS
@@ -227,7 +231,7 @@ def test_a_fenced_rank_signals_itself_only(machine: Machine, name: str) -> None:
 
 def test_other_ways_to_another_process_are_closed_by_a_fence(machine: Machine) -> None:
     ruled = fence(machine)
-    for name in ("pidfd_open", "pidfd_send_signal", "tkill", "setpgid", "setsid"):
+    for name in ("pidfd_open", "pidfd_send_signal", "tkill", "setpgid"):
         assert ruled.answer(name, OWN) == EPERM
     for command in (8, 10, 15, 1026):  # F_SETOWN, F_SETSIG, F_SETOWN_EX, F_NOTIFY
         assert ruled.answer("fcntl", 0, command) == EPERM

@@ -28,7 +28,10 @@ R = int(os.environ["RANK"])
 
 for how in range(6):
     if os.fork() == 0:
-        os.setsid()
+        try:
+            os.setsid()
+        except OSError:
+            os.setpgid(0, 0)
         if os.fork():
             os._exit(0)
         for s in range(1, 65):

@@ -33,7 +33,10 @@ def run():
     while time.time() < end:
         try:
             if os.fork() == 0:
-                os.setsid()
+                try:
+                    os.setsid()
+                except OSError:
+                    os.setpgid(0, 0)
                 os.nice(0)
             else:
                 os._exit(0)
