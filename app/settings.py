@@ -1,15 +1,17 @@
 """Configuration of the site, from arguments, ACADEMY_* environment variables or a .env file.
 
-Owns the data folder and the secret key in it. May import the standard library and pydantic only.
+Owns the data folder and the secret key in it. May import pydantic and engine.sandbox.choice.
 """
 
 import os
 import secrets
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from engine.sandbox.choice import Demand, SandboxChoice
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 
@@ -45,6 +47,8 @@ class Settings(BaseSettings):
     """Runs that one learner may have going."""
     queue_wait_s: float = Field(default=600.0, gt=0)
     """After this long in the queue a run is given up."""
+    tier: Demand = "auto"
+    """How runs are isolated: by this tier and no other, or as strongly as the machine allows."""
     allow_unsandboxed: bool = False
     lessons_dir: Path | None = None
     """Folder of courses and lessons; None: those that came with the package."""
@@ -56,6 +60,16 @@ class Settings(BaseSettings):
     def _split_hosts(cls, value: str | tuple[str, ...]) -> tuple[str, ...]:
         parts = value.split(",") if isinstance(value, str) else value
         return tuple(part.strip() for part in parts if part.strip())
+
+    @model_validator(mode="after")
+    def _ask_for_one_isolation(self) -> Self:
+        _ = self.sandbox
+        return self
+
+    @property
+    def sandbox(self) -> SandboxChoice:
+        """How runs are isolated. Raises: ValueError when two settings contradict each other."""
+        return SandboxChoice.demanded(self.tier, allow_open=self.allow_unsandboxed)
 
     @property
     def store_url(self) -> str:

@@ -12,6 +12,7 @@ REFUSALS: tuple[str, ...] = (
     "This machine refuses to isolate runs ({detail}).",
     "The engine has no outer sandbox here ({detail}).",
     "The operator allows no stronger isolation than {tier}.",
+    "The operator demands the tier {demanded}; this machine makes {found}.",
     "Host the academy on Linux, x86_64 or aarch64; in a virtual machine, say.",
     "Boot a kernel with CONFIG_SECCOMP_FILTER=y.",
     "Boot a kernel with CONFIG_NAMESPACES=y and CONFIG_USER_NS=y.",

@@ -114,7 +114,7 @@ open("/dev/shm/left", "wb").write(bytes(1 << 20))
 open("left", "wb").write(bytes(1 << 20))
 os.pipe()
 if os.fork() == 0:
-    os.setsid()
+    os.setpgid(0, 0)
     time.sleep(3600)
 """,
 )

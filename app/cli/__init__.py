@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from engine.sandbox.choice import Demand
+
 app = typer.Typer(
     name="academy",
     help="Learn distributed deep learning by running it.",
@@ -21,6 +23,7 @@ lessons_app = typer.Typer(help="Work on lesson files.", no_args_is_help=True)
 app.add_typer(lessons_app, name="lessons")
 
 DETAIL_HELP = "What is traced: nothing, memory at boundaries and peaks, or every allocation."
+TIER_HELP = "Isolate by this tier and no other, or refuse; auto takes the strongest."
 UNSANDBOXED_HELP = "Run programs without isolation where this machine offers none. Dangerous."
 
 
@@ -47,6 +50,7 @@ def run(
     detail: Annotated[Literal["off", "summary", "allocations"], typer.Option(help=DETAIL_HELP)] = (
         "summary"
     ),
+    tier: Annotated[Demand, typer.Option(envvar="ACADEMY_TIER", help=TIER_HELP)] = "auto",
     allow_unsandboxed: Annotated[
         bool, typer.Option("--allow-unsandboxed", help=UNSANDBOXED_HELP)
     ] = False,
@@ -66,6 +70,7 @@ def run(
         as_json=as_json,
         trace=trace,
         detail=detail,
+        tier=tier,
         allow_unsandboxed=allow_unsandboxed,
     )
     raise typer.Exit(carry_out(request))
@@ -87,6 +92,7 @@ def simulate(
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the events to FILE as well.")
     ] = None,
+    tier: Annotated[Demand, typer.Option(envvar="ACADEMY_TIER", help=TIER_HELP)] = "auto",
     allow_unsandboxed: Annotated[
         bool, typer.Option("--allow-unsandboxed", help=UNSANDBOXED_HELP)
     ] = False,
@@ -106,6 +112,7 @@ def simulate(
         memory_mib=memory,
         as_json=as_json,
         trace=trace,
+        tier=tier,
         allow_unsandboxed=allow_unsandboxed,
         simulated_ranks=ranks,
     )
@@ -130,6 +137,7 @@ def grade(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one event per line; the last is the outcome.")
     ] = False,
+    tier: Annotated[Demand, typer.Option(envvar="ACADEMY_TIER", help=TIER_HELP)] = "auto",
     allow_unsandboxed: Annotated[
         bool, typer.Option("--allow-unsandboxed", help=UNSANDBOXED_HELP)
     ] = False,
@@ -149,6 +157,7 @@ def grade(
         memory_mib=memory,
         as_json=as_json,
         trace=None,
+        tier=tier,
         allow_unsandboxed=allow_unsandboxed,
         exports=tuple(export or ()),
         check=check,
@@ -166,6 +175,7 @@ def serve(
     lessons: Annotated[
         Path | None, typer.Option(help="Folder of courses and lessons to serve.")
     ] = None,
+    tier: Annotated[Demand | None, typer.Option(help=TIER_HELP)] = None,
     allow_unsandboxed: Annotated[
         bool, typer.Option("--allow-unsandboxed", help=UNSANDBOXED_HELP)
     ] = False,
@@ -178,6 +188,7 @@ def serve(
         port=port,
         data_dir=data_dir,
         lessons_dir=lessons,
+        tier=tier,
         allow_unsandboxed=allow_unsandboxed or None,
     )
     raise typer.Exit(serve_site(choice))

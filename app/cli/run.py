@@ -18,7 +18,7 @@ from engine.executor import Queued, RunRef
 from engine.executor.local import LocalExecutor
 from engine.facts import Args
 from engine.program import MAX_SOURCE_BYTES, MIB, Check, Detail, Limits, Program
-from engine.sandbox.choice import SandboxChoice
+from engine.sandbox.choice import Demand, SandboxChoice
 from engine.wire import encode
 
 OK, PROGRAM_FAILED, BAD_ARGUMENTS, ENGINE_FAILED = 0, 1, 2, 3
@@ -41,6 +41,7 @@ class Request:
     as_json: bool
     trace: Path | None
     allow_unsandboxed: bool
+    tier: Demand = "auto"
     simulated_ranks: int | None = None
     detail: Detail = "summary"
     """Set by `academy simulate`: one process stands for so many ranks."""
@@ -65,12 +66,13 @@ def carry_out(request: Request, human: HumanReport | None = None) -> int:
     try:
         program = read_program(request)
         check = None if request.check is None else read_check(request.check)
+        sandbox = choose_sandbox(request)
         with ExitStack() as stack:
             copy = _open_trace(request.trace)
             if copy is not None:
                 stack.enter_context(copy)
             shown = None if request.as_json else human or HumanReport(sys.stdout)
-            return asyncio.run(_run(request, program, check, copy, shown))
+            return asyncio.run(_run(request, sandbox, program, check, copy, shown))
     except BadArguments as error:
         print(f"{request.command}: {error}", file=sys.stderr)  # noqa: T201
         return BAD_ARGUMENTS
@@ -118,6 +120,14 @@ def read_check(file: Path) -> Check:
         raise BadArguments(str(error)) from None
 
 
+def choose_sandbox(request: Request) -> SandboxChoice:
+    """The isolation that the arguments ask for. Raises: BadArguments."""
+    try:
+        return SandboxChoice.demanded(request.tier, allow_open=request.allow_unsandboxed)
+    except ValueError as error:
+        raise BadArguments(str(error)) from None
+
+
 def _read_source(file: Path) -> str:
     try:
         with file.open("rb") as opened:
@@ -156,13 +166,13 @@ def _open_trace(path: Path | None) -> TextIO | None:
 
 async def _run(
     request: Request,
+    sandbox: SandboxChoice,
     program: Program,
     check: Check | None,
     copy: TextIO | None,
     human: HumanReport | None,
 ) -> int:
-    choice = SandboxChoice(allow_open=request.allow_unsandboxed)
-    executor = LocalExecutor(slots=1, num_parked=1, sandbox=choice)
+    executor = LocalExecutor(slots=1, num_parked=1, sandbox=sandbox)
     is_simulated = request.simulated_ranks is not None
     outcome: Outcome | None = None
     verdict: Verdict | None = None

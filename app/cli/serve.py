@@ -26,6 +26,7 @@ from app.schema import LessonError
 from app.settings import LOOPBACK, Settings
 from app.store import StoreError, open_database
 from engine.errors import SandboxUnavailable
+from engine.sandbox.choice import Demand
 
 FAILED, BAD_ARGUMENTS = 1, 2
 DRAIN_S = 2
@@ -44,6 +45,7 @@ class Choice:
     data_dir: Path | None
     lessons_dir: Path | None
     allow_unsandboxed: bool | None
+    tier: Demand | None = None
 
 
 def serve_site(choice: Choice) -> int:
@@ -54,7 +56,8 @@ def serve_site(choice: Choice) -> int:
         settings = _settings(choice)
     except ValidationError as error:
         for item in error.errors(include_url=False):
-            console.print(f"academy serve: {'.'.join(map(str, item['loc']))}: {item['msg']}")
+            place = ".".join(map(str, item["loc"])) or "settings"
+            console.print(f"academy serve: {place}: {item['msg']}")
         return BAD_ARGUMENTS
     try:
         with _data_folder(settings):

@@ -39,7 +39,6 @@ from app.store import DraftConflict, EventWriter, Learning, RunStore, StoreError
 from engine.errors import EngineError
 from engine.executor import Executor
 from engine.executor.local import LocalExecutor
-from engine.sandbox.choice import SandboxChoice
 
 NUM_PARKED = 2
 _log = logging.getLogger(__name__)
@@ -126,7 +125,7 @@ async def _open_site(
     engine = executor or LocalExecutor(
         slots=settings.slots,
         num_parked=min(settings.slots, NUM_PARKED),
-        sandbox=SandboxChoice(allow_open=settings.allow_unsandboxed),
+        sandbox=settings.sandbox,
     )
     stack.push_async_callback(engine.close)
     policy = RunPolicy(

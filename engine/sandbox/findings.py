@@ -49,6 +49,8 @@ class Probe:
 
 
 PLATFORM_FIX = "Host the academy on Linux, x86_64 or aarch64; in a virtual machine, say."
+DOCTOR_FIX = "academy doctor"
+"""The command that names what a machine lacks."""
 CONTAINER = (
     "docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
     "--security-opt systempaths=unconfined ..."

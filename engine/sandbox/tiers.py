@@ -22,7 +22,7 @@ from engine.sandbox.fence import (
     closed_folder,
     engage_fence,
 )
-from engine.sandbox.findings import PLATFORM_FIX, Probe
+from engine.sandbox.findings import DOCTOR_FIX, PLATFORM_FIX, Probe
 from engine.sandbox.launch import launch_walled
 from engine.sandbox.lock import Lock, engage
 from engine.sandbox.probes import Missing, attempt, in_child
@@ -46,12 +46,25 @@ class Found:
 
 
 def choose(choice: SandboxChoice, *, is_enclosed: bool = False) -> Found:
-    """The strongest tier that the choice admits and this machine makes.
+    """The strongest tier that the choice admits and this machine makes; open if that is too weak.
 
     is_enclosed: this process was started inside an outer sandbox, as the tier fortified wants it.
     Fenced runs one rank only; an operator who opted out of isolation wants them all, so then it is
     taken on explicit demand only.
     """
+    found = _strongest(choice, is_enclosed=is_enclosed)
+    return found if found.tier == "open" else insist(choice, found)
+
+
+def insist(choice: SandboxChoice, found: Found) -> Found:
+    """What was found if it is strong enough for the choice, else open, and why."""
+    if TIERS.index(found.tier) <= TIERS.index(choice.at_least):
+        return found
+    reason = f"The operator demands the tier {choice.at_least}; this machine makes {found.tier}."
+    return Found(tier="open", reason=reason, remedy=DOCTOR_FIX, tried=found.tried)
+
+
+def _strongest(choice: SandboxChoice, *, is_enclosed: bool) -> Found:
     machine = machine_of(os.uname().machine) if os.uname().sysname == "Linux" else None
     if machine is None:
         reason = f"Runs need Linux on x86_64 or aarch64, not {os.uname().sysname}."

@@ -30,9 +30,15 @@ def command(*args: str) -> list[str]:
     return [sys.executable, "-m", "app.cli", "run", *args]
 
 
-def run(*args: str) -> subprocess.CompletedProcess[str]:
+def run(*args: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(*args), cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+        command(*args),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+        env={**os.environ, **variables},
     )
 
 
@@ -123,6 +129,8 @@ def test_interrupted_run_ends_as_cancelled(tmp_path: Path) -> None:
         (["FILE", "--timeout", "0"], "--timeout"),
         (["FILE", "--timeout", "nan"], "--timeout"),
         (["FILE", "--memory", "-1"], "--memory"),
+        (["FILE", "--tier", "moat"], "'moat' is not one of"),
+        (["FILE", "--tier", "walled", "--allow-unsandboxed"], "either the tier walled only"),
         (["FILE", "--trace", "no/such/folder/trace"], "cannot write"),
         (["LATIN"], "not UTF-8"),
         (["BIG"], "larger than 256 KiB"),
@@ -138,6 +146,13 @@ def test_bad_arguments_are_exit_code_2_and_named(
     result = CliRunner().invoke(app, ["run", *(str(paths.get(arg, arg)) for arg in args)])
     assert result.exit_code == 2
     assert said in result.output.replace("\n", "")
+
+
+def test_demanded_tier_is_the_one_that_runs(program: Path) -> None:
+    asked = run(str(program), "--json", "--tier", "walled")
+    for done in (asked, run(str(program), "--json", ACADEMY_TIER="walled")):
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout.splitlines()[0])["tier"] == "walled"
 
 
 def test_endless_file_is_refused_unread() -> None:

@@ -7,13 +7,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from engine.sandbox.choice import SandboxChoice, Tier
+from engine.sandbox.choice import Demand, SandboxChoice, Tier
 from engine.sandbox.fence import MIN_LANDLOCK_ABI, around
 from engine.sandbox.landlock import abi
 from engine.sandbox.scratch import is_over, remove_scratch, sweep_scratch
@@ -86,7 +86,14 @@ CHOICES: tuple[tuple[Tier, bool], ...] = (
 
 
 def chosen(command: Sequence[str]) -> list[dict[str, str | None]]:
-    wanted = [{"at_most": tier, "allow_open": is_open} for tier, is_open in CHOICES]
+    return chosen_of(
+        command, [{"at_most": tier, "allow_open": is_open} for tier, is_open in CHOICES]
+    )
+
+
+def chosen_of(
+    command: Sequence[str], wanted: Sequence[Mapping[str, object]]
+) -> list[dict[str, str | None]]:
     done = subprocess.run(
         command, input=json.dumps(wanted), capture_output=True, text=True, check=True, cwd=PROJECT
     )
@@ -113,6 +120,52 @@ def test_without_namespaces_the_fence_is_taken_and_the_switch_named() -> None:
     for row in found[:2]:
         assert row["remedy"] == "sysctl -w user.max_user_namespaces=10000"
         assert "unshare" in str(row["reason"])
+
+
+DEMANDS: tuple[Demand, ...] = ("auto", "fortified", "walled", "fenced")
+
+
+def test_a_demanded_tier_is_taken_or_none_at_all() -> None:
+    needs_fence()
+    wanted = [asdict(SandboxChoice.demanded(demand)) for demand in DEMANDS]
+    wanted = [{name: row[name] for name in ("at_most", "at_least")} for row in wanted]
+    found = chosen_of([*UNPRIVILEGED, sys.executable, "-c", CHOOSE], wanted)
+    assert [row["tier"] for row in found] == ["fortified", "fortified", "walled", "fenced"]
+    script = 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"'
+    found = chosen_of([*NO_NAMESPACES, script, "sh", sys.executable, "-c", CHOOSE], wanted)
+    assert [row["tier"] for row in found] == ["fenced", "open", "open", "fenced"]
+    for demand, row in zip(DEMANDS[1:3], found[1:3], strict=True):
+        assert row["reason"] == (
+            f"The operator demands the tier {demand}; this machine makes fenced."
+        )
+        assert row["remedy"] == "academy doctor"
+
+
+def test_demanding_a_tier_and_opting_out_of_all_contradict() -> None:
+    assert SandboxChoice.demanded("auto", allow_open=True).allow_open
+    with pytest.raises(ValueError, match="either the tier walled only or"):
+        SandboxChoice.demanded("walled", allow_open=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can hide bubblewrap")
+def test_who_demands_the_outer_sandbox_runs_nothing_without_it(tmp_path: Path) -> None:
+    bwrap = shutil.which("bwrap") or pytest.skip("there is no bubblewrap to hide")
+    program = tmp_path / "program.py"
+    program.write_text("print(1)\n", encoding="utf-8")
+    hidden = f"mount --bind /dev/null {bwrap}; exec "
+    command = f"{sys.executable} -m app.cli run {program}"
+    ran, refused = (
+        subprocess.run(
+            [*AS_ROOT, hidden + command + demand],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=PROJECT,
+        )
+        for demand in (" --tier walled", " --tier fortified")
+    )
+    assert (ran.returncode, refused.returncode) == (0, 3)
+    assert "demands the tier fortified; this machine makes walled" in refused.stderr
 
 
 def test_no_choice_is_the_strongest_one() -> None:
