@@ -181,6 +181,7 @@ def serve(
     ] = False,
 ) -> None:
     """Serve the site."""
+    from app.cli.first_process import as_first_process
     from app.cli.serve import Choice, serve_site
 
     choice = Choice(
@@ -191,7 +192,7 @@ def serve(
         tier=tier,
         allow_unsandboxed=allow_unsandboxed or None,
     )
-    raise typer.Exit(serve_site(choice))
+    raise typer.Exit(as_first_process(lambda: serve_site(choice)))
 
 
 @app.command("admin-link")
