@@ -131,8 +131,9 @@ DIAGNOSES: Mapping[str, str] = MappingProxyType(
             "the top, before `init_process_group`. (PyTorch: {detail})"
         ),
         "gpu-out-of-memory": (
-            "Rank {rank} asked for more memory on line {line} than its GPU has left. Use a "
-            "smaller model or batch, or shard the model over more ranks. (PyTorch: {detail})"
+            "Rank {rank} asked for more memory on line {line} than is left of the {percent} % of "
+            "its GPU that a run may take. Use a smaller model or batch, or shard the model over "
+            "more ranks. (PyTorch: {detail})"
         ),
         "cuda-no-gpu": (
             "The program was to run on the device cuda, and this machine has no GPU for runs "

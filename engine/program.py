@@ -24,7 +24,7 @@ NUM_DESCRIPTORS = 512
 class Limits:
     """What one run may take; the defaults are those of the design.
 
-    Raises: ValueError when one is not a positive number.
+    Raises: ValueError when one is not a positive number, or the fraction above 1.
     """
 
     wall_s: float = 20.0
@@ -39,6 +39,8 @@ class Limits:
     """Trace lines of all ranks after which the run is stopped."""
     trace_events: int = 100_000
     """Events of all ranks after which the run is stopped."""
+    gpu_memory_fraction: float = 0.9
+    """Share of a GPU's memory that the tensors of its rank may take."""
     export_bytes: int = 16 * MIB
     """What all ranks together may hand out at their end; more is not passed on."""
     scratch_bytes: int = 64 * MIB
@@ -52,6 +54,8 @@ class Limits:
         for limit in fields(self):
             if not 0 < getattr(self, limit.name) < math.inf:
                 raise ValueError(f"the limit {limit.name} must be a positive number")
+        if self.gpu_memory_fraction > 1:
+            raise ValueError("the limit gpu_memory_fraction must be at most 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from engine import simulate, torch_cpu, tracers
 from engine.devices import RunsOn
 from engine.exhaustion import report_limit
 from engine.failure import describe, exit_code, show
+from engine.gpu_memory import bound_gpu_memory
 from engine.grading import checking, exporting
 from engine.program import Program
 from engine.rank_process import prepare_process
@@ -85,6 +86,8 @@ def rank_main(warmed: Warmed, start: RankStart) -> NoReturn:
     code = 1
     try:
         prepare_process(start, program, STACK_FD)
+        if start.gpus:
+            bound_gpu_memory(program.limits.gpu_memory_fraction, start.rank)
         code = _run(program, evidence, warmed, "cuda" if start.gpus else "cpu")
     except BaseException:  # noqa: BLE001 - the program may have replaced anything that we call
         code = 1

@@ -49,6 +49,8 @@ def amiss_on_gpu_ranks(case: Case) -> Diagnosis | None:
     detail = detail_of(failure)
     args: Args = {"rank": end.rank, "line": failure.line, "detail": detail}
     if _GPU_IS_FULL.search(failure.message):
+        percent = round(100 * case.program.limits.gpu_memory_fraction)
+        args = {**args, "percent": percent}
         return say("gpu-out-of-memory", args, line=failure.line, rank=end.rank)
     if _SHARED_GPU.search(failure.message):
         args = {"setup": _OWN_GPU, "detail": detail}

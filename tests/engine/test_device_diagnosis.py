@@ -3,15 +3,20 @@
 The failures are made by hand, with torch's own words: no rank here has a GPU.
 """
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from engine.devices import RunsOn
 from engine.diagnosis import diagnose
 from engine.events import Failure, Frame, Outcome, RankEnd, Started, Status
 from engine.messages import DIAGNOSES, render
-from engine.program import Program
+from engine.program import Limits, Program
 from engine.trace import fold
 
+PROJECT = Path(__file__).parents[2]
 SOURCE = 'import torch\nmodel = Net()\nout = model(torch.zeros(2, 3).to("cuda"))\n'
 
 
@@ -82,3 +87,18 @@ def test_failing_cuda_call_on_gpu_ranks_is_not_taken_for_one_on_cpu_ranks() -> N
     message = "CUDA error: device-side assert triggered"
     assert found(message) == ["exception"]
     assert found(message, device="cpu") == ["cuda-on-cpu-ranks"]
+
+
+def test_share_of_a_gpu_waits_for_cuda_to_be_used() -> None:
+    code = (
+        "import torch\nfrom engine.gpu_memory import bound_gpu_memory\n"
+        "bound_gpu_memory(0.5, 0)\nassert not torch.cuda.is_initialized()\nprint(torch.ones(1))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True)
+    assert done.stdout == "tensor([1.])\n", done.stderr
+
+
+def test_share_of_a_gpu_is_at_most_all_of_it() -> None:
+    assert Limits(gpu_memory_fraction=1.0).gpu_memory_fraction == 1
+    with pytest.raises(ValueError, match="gpu_memory_fraction must be at most 1"):
+        Limits(gpu_memory_fraction=1.5)

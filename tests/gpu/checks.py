@@ -148,6 +148,25 @@ async def too_few_gpus(executor: LocalExecutor) -> str:
     raise AssertionError(f"{ranks} ranks were taken")
 
 
+async def memory_stays_within_its_share(executor: LocalExecutor) -> str:
+    """Tensors that would fill the GPU fail at the limit, with a diagnosis that names it."""
+    source = (
+        "import torch\ntotal = torch.cuda.get_device_properties(0).total_memory\n"
+        "kept = torch.empty(total // 3, dtype=torch.uint8, device='cuda')\n"
+        "print('a third fits', flush=True)\n"
+        "more = torch.empty(total // 2, dtype=torch.uint8, device='cuda')\n"
+    )
+    limits = Limits(gpu_memory_fraction=0.5)
+    program = Program(source=source, world_size=1, device="cuda", limits=limits)
+    done = await ended(executor, "share", program)
+    assert done.text() == "a third fits\n"
+    assert done.outcome.status == "out_of_memory", done.outcome
+    (diagnosis,) = done.outcome.diagnosis
+    assert diagnosis.code == "gpu-out-of-memory"
+    assert diagnosis.args["percent"] == 50
+    return diagnosis.message
+
+
 async def stops_at_its_wall_limit(executor: LocalExecutor) -> str:
     """A GPU that never comes back is stopped with its run, and the next run gets it."""
     source = (
@@ -221,6 +240,7 @@ CHECKS: tuple[Check, ...] = (
     fsdp2,
     allocator,
     too_few_gpus,
+    memory_stays_within_its_share,
     stops_at_its_wall_limit,
 )
 """Checks in the engine."""
