@@ -64,6 +64,9 @@ def hand_over(parked: Parked, program: Program, evidence: bytes = b"") -> bool:
             left = memoryview(line if rank < program.world_size else b"")
             while left:
                 left = left[os.write(rank_pipes.program.write, left) :]
+    # A rank begins at the end of its program: not before all others have read theirs, or the first
+    # could stop another one, and with it whoever writes to that one.
+    for rank_pipes in pipes.ranks:
         os.close(rank_pipes.program.write)
     os.close(pipes.order.write)
     return is_there
