@@ -10,30 +10,31 @@ import os
 import socket
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from pydantic import TypeAdapter
 
+from app.bench.processes import process_table, zygotes
 from engine.errors import SandboxUnavailable
 from engine.events import Outcome, Output
 from engine.executor import Queued, RunRef
 from engine.executor.local import LocalExecutor
 from engine.program import Limits, Program
 from engine.sandbox.choice import SandboxChoice
-from engine.sandbox.linux import IMAGE_NAME, children_of
 from tests.hostile.leftovers import Holdings, differences, take
 
 # Folders on the way to an interpreter that lies below /work or /tmp are not the learner's.
-NORMAL = """import os, torch, torch.distributed as dist
+NORMAL = """import os, sys, torch, torch.distributed as dist
 dist.init_process_group("gloo"); t = torch.ones(3); dist.all_reduce(t)
-mine = [e.name for f in FOLDERS for e in os.scandir(f) if e.stat().st_uid == os.getuid()]
+here = [entry for folder in FOLDERS for entry in os.scandir(folder)]
+here = [entry for entry in here if not sys.executable.startswith(entry.path + "/")]
+mine = [entry.name for entry in here if entry.stat().st_uid == os.getuid()]
 print("sum", t[0].item(), *sorted(mine))
 dist.destroy_process_group()
 """
 _SETTLE_TRIES, _SETTLE_PAUSE_S = 200, 0.05
 _CPU_PER_WALL = 2
-Level = Literal["walled", "fenced", "open"]
+Level = Literal["fortified", "walled", "fenced", "open"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +131,7 @@ async def _attack(executor: LocalExecutor, hostile: Hostile) -> tuple[str, str]:
 
 async def _normal(executor: LocalExecutor, tier: str) -> str:
     """A run as any learner's; on a tier with one rank only, one without a group."""
-    folders = "'/work', '/tmp', '/dev/shm'" if tier == "walled" else ""
+    folders = "'/work', '/tmp', '/dev/shm'" if tier in ("fortified", "walled") else ""
     source = NORMAL.replace("FOLDERS", f"[{folders}]")
     if tier == "fenced":
         source = "print('sum', 1.0)\n"
@@ -169,11 +170,9 @@ async def _settled(executor: LocalExecutor, wanted: Holdings | None) -> Holdings
 
 
 def _zygote() -> int:
-    """The child that is a warm parent; the decoy is another."""
-    for pid in children_of(os.getpid()):
-        if Path(f"/proc/{pid}/comm").read_text(encoding="ascii").strip() == IMAGE_NAME:
-            return pid
-    raise AssertionError("the executor has no warm parent")
+    """The one warm parent; with an outer sandbox it is a child's child."""
+    (found,) = zygotes(os.getpid(), process_table())
+    return found.pid
 
 
 def _say(report: Report) -> None:

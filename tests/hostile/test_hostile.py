@@ -18,7 +18,11 @@ ON_ONE_RANK = tuple(
 HARMLESS = ("11_infinite_loop", "26_deadlock", "27_segv_rank", "28_os_exit", "29_stdin",
             "42_leaves_early", "43_rng_shared", "57_binary_output")  # fmt: skip
 """What an unprotected machine can bear."""
+ON_EACH_SIDE = ("02_server_files", "05_other_run", "07_fork_bomb", "08_mem_bomb", "13_kill",
+                "14_ptrace", "25_daemon", "36_execute_written", "61_stat_of_the_host")  # fmt: skip
+"""One attack of each kind: the outer sandbox stands around the same walls."""
 PLACES: dict[Place, tuple[str, ...]] = {
+    ("root", "fortified"): ON_EACH_SIDE,
     ("root", "walled"): ALL,
     ("ordinary", "walled"): ALL,
     ("root", "fenced"): ON_ONE_RANK,
@@ -48,7 +52,7 @@ def test_attack_fails_and_leaves_nothing_behind(host: Host, place: Place, name: 
 
 
 def _files(tier: Level) -> str:
-    return " program.py" if tier == "walled" else ""
+    return " program.py" if tier in ("fortified", "walled") else ""
 
 
 @pytest.mark.parametrize("name", ALL)
