@@ -207,6 +207,9 @@ def _serve_requests(control: socket.socket, plan: ParkPlan) -> None:
 def _become_supervisor(
     control: socket.socket, ours: socket.socket, theirs: socket.socket, plan: ParkPlan
 ) -> NoReturn:
+    if plan.tier == "fortified":
+        # With this parent the outer sandbox ends, a moment later: in between no run may begin here.
+        linux.die_with_parent(signal.SIGKILL)
     control.close()
     ours.close()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
