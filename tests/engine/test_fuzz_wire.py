@@ -50,6 +50,7 @@ PROGRAMS = values_of(
     limits=values_of(
         Limits,
         **dict.fromkeys(("wall_s", "peer_grace_s", "stall_s"), st.floats(0.001, 1e6)),
+        gpu_memory_fraction=st.floats(0.001, 1.0),
         **{
             name: st.integers(1, 1 << 40)
             for name, hint in Limits.__annotations__.items()

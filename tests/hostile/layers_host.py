@@ -24,6 +24,7 @@ from engine.supervisor.park import ParkPlan, supervise
 from engine.wire import decode, encode_program
 from engine.zygote import _arrange_memory, _warm
 
+_ABOVE_RUNS = 400
 SHARED_KEY = 0x5EC
 PORT = 18999
 ABSTRACT = "\0host-secret"
@@ -52,9 +53,7 @@ class Answer:
 
 def main(trials: list[Trial]) -> None:
     services = _serve()
-    victim = os.fork()
-    if victim == 0:
-        signal.pause()
+    victim = _victim()
     linux.take_image_name()  # by it a supervisor knows forks of the warm parent
     order = ZygoteOrder(
         control=-1, num_parked_ranks=1, runs_on="cpu", sandbox=SandboxChoice(at_most="walled")
@@ -75,6 +74,19 @@ def main(trials: list[Trial]) -> None:
         sys.stdout.buffer.write(TypeAdapter(Answer).dump_json(answer) + b"\n")
     os.kill(victim, signal.SIGKILL)
     del services, filling
+
+
+def _victim() -> int:
+    """The pid of a process; in a run's own namespace, which counts from 1, nobody has it."""
+    while True:
+        pid = os.fork()
+        if pid == 0:
+            if os.getpid() < _ABOVE_RUNS:
+                os._exit(0)
+            signal.pause()
+        if pid >= _ABOVE_RUNS:
+            return pid
+        os.waitpid(pid, 0)
 
 
 def _serve() -> list[socket.socket]:
