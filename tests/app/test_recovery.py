@@ -82,6 +82,7 @@ def test_killed_warm_parent_is_replaced_and_the_next_run_is_well(soak: Soak) -> 
     killed = zygotes(soak.site.pid, process_table())
     for zygote in killed:
         kill_hard(zygote.pid)
+    assert still_alive({zygote.identity for zygote in killed}, END_LIMIT_S) == set()
     assert_runs_start(soak)
     soak.site.cancel(run_id)
     assert outcome(soak, run_id).status in ("cancelled", "engine_failure")
