@@ -16,12 +16,15 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import PoFileError, read_po
 
 from engine.messages import PHRASES
+from engine.refusal_messages import recognise
 
 Language = Literal["ja", "en"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 DEFAULT_LANGUAGE: Language = "en"
 LOCALE_FOLDER = Path(__file__).parent / "locale"
 _MAX_HEADER_CHARACTERS = 1000
+_REMEDY = "remedy"
+"""The argument that holds what to change: a sentence of the refusals, or a command line."""
 _PHRASE_ARGS = ("where", "missing", "op", "who", "waiting", "calls")
 _WORDS = ("op", "module", "dtype")
 
@@ -124,6 +127,9 @@ def _shown(
 ) -> str | int | float:
     if value is None:
         return "-"
+    if name == _REMEDY and isinstance(value, str):
+        known = recognise(value)
+        return translations.gettext(known[0]).format_map(known[1]) if known else value
     return (
         _phrases(translations, value) if name in _PHRASE_ARGS and isinstance(value, str) else value
     )

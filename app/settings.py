@@ -99,6 +99,10 @@ class Settings(BaseSettings):
         """Create the data folder, readable by its owner only. Raises: OSError."""
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
 
+    def has_secret(self) -> bool:
+        """Whether there is a key already, given or made by a site that used the data folder."""
+        return bool(self.secret_key) or (self.data_dir / "secret_key").is_file()
+
     def secret(self) -> str:
         """The key that signs cookies; made on first use, mode 0600. Raises: OSError."""
         if self.secret_key:

@@ -9,9 +9,9 @@ from types import MappingProxyType
 SANDBOX: Mapping[str, str] = MappingProxyType(
     {
         "fenced-one-rank": (
-            "This machine can isolate programs of one rank only, and this one asks for {ranks} "
-            "ranks. Run it with 1 rank, or have whoever looks after the machine let it make "
-            "namespaces (`academy doctor` shows how: {remedy})."
+            "Programs of one rank only can be isolated here, and this one asks for {ranks} ranks. "
+            "Run it with 1 rank, or ask whoever looks after the server for a stronger isolation: "
+            "{remedy}"
         ),
         "fenced-no-sockets": (
             "Line {line}, rank {rank}: the program asked for a socket, and on this machine "

@@ -118,7 +118,7 @@ def simulate(
 def soak(
     runs: Annotated[int, typer.Option(min=MIN_RUNS, help="Runs altogether.")] = 1000,
     kills: Annotated[
-        bool, typer.Option(help="Kill the zygote, a supervisor and the server in its midst.")
+        bool, typer.Option(help="Kill the warm parent, a supervisor and the server in its midst.")
     ] = True,
     as_json: _AsJson = False,
 ) -> None:
@@ -134,6 +134,7 @@ def soak(
     if as_json:
         found = {k: v for k, v in dataclasses.asdict(result).items() if k != "problems"}
         typer.echo(json.dumps(found))
+    raise typer.Exit(int(bool(result.failed or result.leaks or result.lost)))
 
 
 @bench_app.command()

@@ -30,7 +30,7 @@ UNSANDBOXED_HELP = "Run programs without isolation where this machine offers non
 @app.command()
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A torchrun program.")],
-    ranks: Annotated[int, typer.Option(help="Number of ranks.")] = 1,
+    ranks: Annotated[int, typer.Option(help="Number of ranks, 1 to 8.")] = 1,
     device: Annotated[
         Literal["auto", "cpu", "cuda"],
         typer.Option(help="What the ranks run on; cuda needs a GPU for each rank."),
@@ -127,7 +127,7 @@ def grade(
         list[str] | None,
         typer.Option(metavar="NAME", help="A variable that the check looks at; repeat for more."),
     ] = None,
-    ranks: Annotated[int, typer.Option(help="Number of ranks.")] = 1,
+    ranks: Annotated[int, typer.Option(help="Number of ranks, 1 to 8.")] = 1,
     timeout: Annotated[
         float | None, typer.Option(metavar="S", help="Wall-clock limit of the program in seconds.")
     ] = None,
@@ -214,6 +214,7 @@ def admin_link(
 @app.command()
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    tier: Annotated[Demand, typer.Option(envvar="ACADEMY_TIER", help=TIER_HELP)] = "auto",
 ) -> None:
     """Say how well this machine isolates programs, and what to change.
 
@@ -221,7 +222,7 @@ def doctor(
     """
     from app.cli.doctor import carry_out
 
-    raise typer.Exit(carry_out(as_json=as_json))
+    raise typer.Exit(carry_out(as_json=as_json, demand=tier))
 
 
 @lessons_app.command("check")

@@ -20,9 +20,18 @@ def print_link(data_dir: Path | None, site: str | None, language: Language) -> i
     """Print a fresh link for a site that uses this data folder; the exit code."""
     try:
         settings = Settings() if data_dir is None else Settings(data_dir=data_dir)
+        if not settings.has_secret():
+            sys.stderr.write(
+                f"academy admin-link: no site has used {settings.data_dir} yet; name the folder "
+                "of the one that serves with --data-dir\n"
+            )
+            return FAILED
         key = Passes(settings.secret()).link_key()
     except (ValidationError, OSError) as error:
         sys.stderr.write(f"academy admin-link: {error}\n")
+        return FAILED
+    if site is not None and not site.startswith(("http://", "https://")):
+        sys.stderr.write(f"academy admin-link: --site must be an address, like https://{site}\n")
         return FAILED
     base = (site or f"http://{_host(settings)}:{settings.port}").rstrip("/")
     sys.stdout.write(f"{base}/{language}/admin?key={quote(key)}\n")

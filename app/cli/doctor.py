@@ -5,6 +5,7 @@ May import engine.sandbox.doctor, and through it nothing that only Linux has.
 
 import sys
 
+from engine.sandbox.choice import Demand, SandboxChoice
 from engine.sandbox.doctor import OPT_OUT, Report, encode_report, examine
 from engine.sandbox.findings import Probe
 
@@ -17,9 +18,9 @@ _MEANS = {
 }
 
 
-def carry_out(*, as_json: bool) -> int:
+def carry_out(*, as_json: bool, demand: Demand = "auto") -> int:
     """Probe this machine and print what came of it; the exit code."""
-    report = examine()
+    report = examine(SandboxChoice.demanded(demand))
     sys.stdout.write(encode_report(report) + "\n" if as_json else tell(report))
     return RUNS_POSSIBLE if report.can_run else RUNS_REFUSED
 

@@ -13,8 +13,9 @@ from engine.events import Event, Verdict
 class GradeReport(HumanReport):
     """Prints what a run prints, and before its outcome what the check found."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, exports: tuple[str, ...] = ()) -> None:
         super().__init__(out)
+        self._exports = exports
         self._verdicts = Console(file=out, markup=False, highlight=False, soft_wrap=True)
 
     def show(self, event: Event) -> None:
@@ -27,6 +28,9 @@ class GradeReport(HumanReport):
             said = "holds" if result.is_passed else f"fails: {printable(result.message)}"
             style = "green" if result.is_passed else "red"
             self._verdicts.print(f"check {printable(result.id)} {said}", style=style)
+            name = str(result.args.get("name"))
+            if result.code == "export-missing" and name not in self._exports:
+                self._verdicts.print(f"It was not asked for: add `--export {printable(name)}`.")
         if verdict.problem is not None:
             self._verdicts.print(f"problem: {printable(verdict.problem.message)}", style="red")
         self._verdicts.print("passed" if verdict.is_passed else "not passed", style="bold")
@@ -34,4 +38,4 @@ class GradeReport(HumanReport):
 
 def carry_out_grading(request: Request) -> int:
     """Run and judge the program, and print both; the exit code."""
-    return carry_out(request, GradeReport(sys.stdout))
+    return carry_out(request, GradeReport(sys.stdout, request.exports))

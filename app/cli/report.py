@@ -4,7 +4,7 @@ from typing import TextIO
 
 from rich.console import Console
 
-from engine.events import Event, Note, Outcome, Output, Stream
+from engine.events import Event, Note, Outcome, Output, Started, Stream
 
 
 class HumanReport:
@@ -15,9 +15,12 @@ class HumanReport:
         self._console = Console(file=out, markup=False, highlight=False, soft_wrap=True)
         self._unfinished: dict[tuple[int, Stream], str] = {}
         self._notes: dict[str, list[int]] = {}
+        self._tier = ""
 
     def show(self, event: Event) -> None:
         match event:
+            case Started():
+                self._tier = event.tier
             case Output():
                 self._show_output(event)
             case Note():
@@ -46,7 +49,9 @@ class HumanReport:
         for found in outcome.diagnosis:
             self._console.print(f"diagnosis: {printable(found.message)}", style="bold")
         style = "green" if outcome.status == "ok" else "red"
-        self._console.print(f"{outcome.status} after {outcome.elapsed_s:.2f} s", style=style)
+        isolation = f" (isolation: {self._tier})" if self._tier else ""
+        said = f"{outcome.status} after {outcome.elapsed_s:.2f} s{isolation}"
+        self._console.print(said, style=style)
 
 
 def _numbers(ranks: list[int]) -> str:

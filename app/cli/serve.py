@@ -57,7 +57,8 @@ def serve_site(choice: Choice) -> int:
     except ValidationError as error:
         for item in error.errors(include_url=False):
             place = ".".join(map(str, item["loc"])) or "settings"
-            console.print(f"academy serve: {place}: {item['msg']}")
+            said = item["msg"].removeprefix("Value error, ")
+            console.print(f"academy serve: {place}: {said}")
         return BAD_ARGUMENTS
     try:
         with _data_folder(settings):
@@ -133,7 +134,7 @@ def _migrate(settings: Settings, console: Console) -> None:
     with console.status("preparing the database"):
         num_steps = asyncio.run(migrate())
     if num_steps:
-        console.print(f"database ready ({num_steps} schema steps applied)")
+        console.print(f"database ready (schema steps applied: {num_steps})")
 
 
 def _serve(app: FastAPI, settings: Settings, console: Console) -> None:
@@ -204,6 +205,8 @@ class _Server(uvicorn.Server):
             case None:
                 health = await self._site().administration.executor.health()
                 self._console.print(f"runs can start (isolation: {health.tier})")
+                if self._site().is_unsandboxed and health.tier != "open":
+                    self._console.print("--allow-unsandboxed is not needed here: leave it out")
             case SandboxUnavailable(reason=reason, remedy=remedy):
                 self._console.print(f"runs cannot start: {reason} {remedy}")
             case problem:

@@ -74,7 +74,7 @@ def tier_means(tier: Tier, translations: Translations) -> str:
     meanings: Mapping[Tier, str] = {
         "fortified": _("Walled, within an outer sandbox of the engine: fit for a public site."),
         "walled": _("Every run in namespaces of its own, with 1 to 8 ranks."),
-        "fenced": _("One rank per program and no sockets: this machine has no user namespaces."),
+        "fenced": _("One rank per program and no sockets."),
         "open": _("No isolation."),
     }
     return meanings[tier]

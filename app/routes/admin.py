@@ -82,7 +82,7 @@ async def examine(site: SiteOf, language: Language, _: MustHavePass) -> Response
 async def _view(site: Site, language: Language) -> AdminView:
     executor = site.administration.executor
     health = await executor.health()
-    is_settled = await site.runs.warmup.settles_within(0)
+    is_settled = site.runs.warmup.is_settled
     problem = site.runs.warmup.problem
     return admin_view(
         health=health,

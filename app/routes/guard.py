@@ -52,7 +52,10 @@ def is_cross_site(headers: Headers) -> bool:
     origin = headers.get("origin")
     if origin is None:
         return False
-    return urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+    try:
+        return urlsplit(origin).netloc.lower() != headers.get("host", "").lower()
+    except ValueError:  # no browser sends an address that is none
+        return True
 
 
 class BodyLimit:

@@ -16,6 +16,10 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _JUMPS = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
+_MAX_PARSED = 48 * 1024
+"""Characters; the time that an f-string takes to parse grows with its square, and nothing else of
+the server goes on meanwhile."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -51,10 +55,12 @@ class Places:
 
     def __init__(self, source: str) -> None:
         self._lines = source.splitlines()
+        self._tree: ast.Module | None = None
         try:
-            self._tree: ast.Module | None = ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):  # as deep sources raise
-            self._tree = None
+            if len(source) <= _MAX_PARSED:
+                self._tree = ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            pass  # as deep sources raise
         self._of_rank = frozenset(_made_from_rank(self._tree)) if self._tree else frozenset()
 
     def around(self, line: int) -> list[Place]:

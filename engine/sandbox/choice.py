@@ -56,5 +56,5 @@ class SandboxChoice:
         if demand == "auto":
             return cls(allow_open=allow_open)
         if allow_open:
-            raise ValueError(f"either the tier {demand} only or runs without isolation, not both")
+            raise ValueError(f"choose the tier {demand}, or runs without isolation: not both")
         return cls(at_most=demand, at_least=demand)

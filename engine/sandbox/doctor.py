@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import TypeAdapter
 
-from engine.sandbox.choice import SandboxChoice, Tier
+from engine.sandbox.choice import TIERS, SandboxChoice, Tier
 from engine.sandbox.findings import PLATFORM_FIX, Probe
 
 OPT_OUT = "--allow-unsandboxed"
@@ -51,7 +51,7 @@ def examine(choice: SandboxChoice | None = None) -> Report:
 
     probes = probe_all()
     wanted = choice or SandboxChoice()
-    found = choose(wanted)
+    found = choose(replace(wanted, at_least="open"))
     report = Report(
         platform=where,
         tier=found.tier,
@@ -60,7 +60,15 @@ def examine(choice: SandboxChoice | None = None) -> Report:
         probes=(*probes, *found.tried),
     )
     is_worth_it = found.tier == "walled" and wanted.at_most == "fortified"
-    return _with_fortress(report) if is_worth_it else report
+    return _insisted(_with_fortress(report) if is_worth_it else report, wanted.at_least)
+
+
+def _insisted(report: Report, at_least: Tier) -> Report:
+    """The report where the operator demands a tier: without it nothing runs."""
+    if TIERS.index(report.tier) <= TIERS.index(at_least):
+        return report
+    reason = f"The operator demands the tier {at_least}; this machine makes {report.tier}."
+    return replace(report, tier="open", reason=reason)
 
 
 def _with_fortress(report: Report) -> Report:

@@ -35,7 +35,7 @@ _SOCKETS = (
     "accept accept4 bind connect getpeername getsockname getsockopt listen recvfrom recvmmsg "
     "recvmsg sendmmsg sendmsg sendto setsockopt shutdown"
 )
-_MACHINE_WIDE = "inotify_add_watch inotify_init inotify_init1 inotify_rm_watch sync"
+_MACHINE_WIDE = "sync"
 _OWN_PROCESS = "kill tgkill rt_sigqueueinfo rt_tgsigqueueinfo"
 _OWN_SCHEDULING = "sched_setaffinity sched_setattr sched_setparam sched_setscheduler"
 _ATTRIBUTES = (

@@ -49,8 +49,8 @@ class Probe:
 
 
 PLATFORM_FIX = "Host the academy on Linux, x86_64 or aarch64; in a virtual machine, say."
-DOCTOR_FIX = "academy doctor"
-"""The command that names what a machine lacks."""
+DOCTOR_FIX = "Run `academy doctor` on the server to see what is missing, or allow a weaker tier."
+OWN_GROUPS_FIX = "Run the academy as root: only root can make control groups here."
 CONTAINER = (
     "docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
     "--security-opt systempaths=unconfined ..."
@@ -93,9 +93,17 @@ def fix_of(name: ProbeName, number: int) -> str:
         return f"sysctl -w {_blocking()[0]}" if _blocking() else f"Unmask /proc: {CONTAINER}"
     if name.endswith("-cgroup") and os.geteuid() == 0:
         return _ROOT_CGROUP_FIX
+    if name.endswith("-cgroup") and not _has_systemd_with_version_2():
+        return OWN_GROUPS_FIX
     if name in ("seccomp", "landlock") and is_container() and number == errno.EPERM:
         return CONTAINER
     return _FIXES[name]
+
+
+def _has_systemd_with_version_2() -> bool:
+    """Whether a user's systemd could hand control groups to the server."""
+    is_unified = Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    return is_unified and Path("/run/systemd/system").is_dir()
 
 
 def _namespace_fix(name: ProbeName, number: int) -> str:

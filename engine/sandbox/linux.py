@@ -205,3 +205,26 @@ def children_of(pid: int) -> list[int]:
     except (OSError, ValueError):
         return found
     return found
+
+
+def living_task(pid: int) -> str:
+    """The /proc folder that shows what a process holds; that of its first thread, if that goes on.
+
+    A thread that has ended shows nothing, although the process goes on with the others.
+    """
+    whole = f"/proc/{pid}"
+    try:
+        for task in sorted(os.listdir(f"{whole}/task"), key=int):
+            if _state(f"{whole}/task/{task}") not in "ZX":
+                return whole if task == str(pid) else f"{whole}/task/{task}"
+    except OSError:  # it is gone
+        return whole
+    return whole
+
+
+def _state(task: str) -> str:
+    try:
+        text = Path(f"{task}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "X"
+    return text.rpartition(")")[2].split()[0]

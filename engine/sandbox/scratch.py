@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from engine.sandbox.launch import HOST_ID_OF_LEARNER
+from engine.sandbox.linux import living_task
 from engine.sandbox.lock import Lock
 
 _PREFIX = "academy-run-"
@@ -111,7 +112,7 @@ def _held_open(pid: int) -> dict[tuple[int, int], int]:
     """Removed files that a process has open."""
     found: dict[tuple[int, int], int] = {}
     try:
-        with os.scandir(f"/proc/{pid}/fd") as entries:
+        with os.scandir(f"{living_task(pid)}/fd") as entries:
             for entry in entries:
                 status = entry.stat()
                 if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
@@ -125,7 +126,7 @@ def _mapped(pid: int) -> set[tuple[int, int]]:
     """Removed files that a process has mapped."""
     found: set[tuple[int, int]] = set()
     try:
-        text = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
+        text = Path(f"{living_task(pid)}/maps").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return found
     for line in text.splitlines():

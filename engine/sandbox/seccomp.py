@@ -37,37 +37,36 @@ _TYPES, _SOCK_RAW = 0xF, 3
 """Only netlink's sockets are raw; the other bits of a socket's type are flags."""
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _MAP_SHARED_ANONYMOUS = 0x21
+_MAP_GROWSDOWN = 0x100
 _F_SETPIPE_SZ = 1031
 _PR_SET_DUMPABLE, _PR_SET_NAME = 4, 15
 
 _FALL_BACK = ("clone3", "io_uring_setup", "io_uring_enter", "io_uring_register")
 
 ALLOWED = """
-accept accept4 access alarm arch_prctl bind brk capget chdir chmod chown clock_getres
-clock_gettime clock_nanosleep close close_range connect copy_file_range creat dup dup2 dup3
-epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait eventfd eventfd2 execve
-exit exit_group faccessat faccessat2 fadvise64 fallocate fchdir fchmod fchmodat fchmodat2 fchown
-fchownat fcntl fdatasync fgetxattr flistxattr flock fork fstat fstatfs fsync ftruncate futex
-futex_requeue futex_wait futex_waitv futex_wake futimesat get_mempolicy get_robust_list getcpu
-getcwd getdents getdents64 getegid geteuid getgid getgroups getitimer getpeername getpgid getpgrp
-getpid getppid getpriority getrandom getresgid getresuid getrlimit getrusage getsid getsockname
-getsockopt gettid gettimeofday getuid getxattr inotify_add_watch inotify_init inotify_init1
-inotify_rm_watch kill lchown lgetxattr link linkat listen listxattr llistxattr lseek lstat madvise
-membarrier mincore mkdir mkdirat mknodat mlock mlock2 mprotect mremap msync munlock munmap
-nanosleep newfstatat open openat openat2 pause pidfd_open pidfd_send_signal pipe pipe2
-pkey_alloc pkey_free pkey_mprotect poll ppoll prctl pread64 preadv preadv2 pselect6 pwrite64
-pwritev pwritev2 read readahead readlink readlinkat readv recvfrom recvmmsg recvmsg rename
-renameat renameat2 restart_syscall rmdir rseq rt_sigaction rt_sigpending rt_sigprocmask
-rt_sigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_tgsigqueueinfo
-sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr sched_getparam
-sched_getscheduler sched_rr_get_interval sched_setaffinity sched_setattr sched_setparam
-sched_setscheduler sched_yield select sendfile sendmmsg sendmsg sendto set_robust_list
-set_tid_address setfsgid setfsuid setgid setgroups setitimer setpgid setpriority setregid
-setresgid setresuid setreuid setrlimit setsockopt setuid shutdown sigaltstack signalfd
-signalfd4 socketpair splice stat statfs statx symlink symlinkat sync sync_file_range sysinfo tee
-tgkill time timer_create timer_delete timer_getoverrun timer_gettime timer_settime timerfd_create
-timerfd_gettime timerfd_settime times tkill truncate umask uname unlink unlinkat utime utimensat
-utimes vfork wait4 waitid write writev
+accept accept4 access alarm arch_prctl bind brk capget chdir chmod chown clock_getres clock_gettime
+clock_nanosleep close close_range connect copy_file_range creat dup dup2 dup3 epoll_create
+epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait eventfd eventfd2 execve exit exit_group
+faccessat faccessat2 fadvise64 fallocate fchdir fchmod fchmodat fchmodat2 fchown fchownat fcntl
+fdatasync fgetxattr flistxattr flock fork fstat fstatfs fsync ftruncate futex futex_requeue
+futex_wait futex_waitv futex_wake futimesat get_mempolicy get_robust_list getcpu getcwd getdents
+getdents64 getegid geteuid getgid getgroups getitimer getpeername getpgid getpgrp getpid getppid
+getpriority getrandom getresgid getresuid getrlimit getrusage getsid getsockname getsockopt gettid
+gettimeofday getuid getxattr kill lchown lgetxattr link linkat listen listxattr llistxattr lseek
+lstat madvise membarrier mincore mkdir mkdirat mknodat mlock mlock2 mprotect mremap msync munlock
+munmap nanosleep newfstatat open openat openat2 pause pidfd_open pidfd_send_signal pipe pipe2
+pkey_alloc pkey_free pkey_mprotect poll ppoll prctl pread64 preadv preadv2 pselect6 pwrite64 pwritev
+pwritev2 read readahead readlink readlinkat readv recvfrom recvmmsg recvmsg rename renameat
+renameat2 restart_syscall rmdir rseq rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo
+rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_tgsigqueueinfo sched_get_priority_max
+sched_get_priority_min sched_getaffinity sched_getattr sched_getparam sched_getscheduler
+sched_rr_get_interval sched_setaffinity sched_setattr sched_setparam sched_setscheduler sched_yield
+select sendfile sendmmsg sendmsg sendto set_robust_list set_tid_address setfsgid setfsuid setgid
+setgroups setitimer setpgid setpriority setregid setresgid setresuid setreuid setrlimit setsockopt
+setuid shutdown sigaltstack signalfd signalfd4 socketpair splice stat statfs statx symlink symlinkat
+sync sync_file_range sysinfo tee tgkill time timer_create timer_delete timer_getoverrun
+timer_gettime timer_settime timerfd_create timerfd_gettime timerfd_settime times tkill truncate
+umask uname unlink unlinkat utime utimensat utimes vfork wait4 waitid write writev
 """
 
 
@@ -141,6 +140,8 @@ def judged_calls(*, for_gpus: bool) -> list[Judged]:
     )  # shared anonymous memory would escape RLIMIT_DATA
     if for_gpus:
         shared = returning(ALLOW)  # CUDA's own host memory is of this kind
+    # A mapping that grows like a stack would too.
+    grows = jump(JUMP_SET, _MAP_GROWSDOWN, 0, 1) + returning(EPERM)
     return [
         Judged(name="clone", body=load_argument(0) + unless(JUMP_SET, NAMESPACE_FLAGS)),
         Judged(name="socket", body=_judged_socket()),
@@ -152,7 +153,7 @@ def judged_calls(*, for_gpus: bool) -> list[Judged]:
             name="prctl", body=load_argument(0) + refuse_values((_PR_SET_DUMPABLE, _PR_SET_NAME))
         ),
         Judged(name="prlimit64", body=load_argument(0) + only_if(JUMP_EQUAL, 0)),
-        Judged(name="mmap", body=load_argument(3) + shared),
+        Judged(name="mmap", body=load_argument(3) + grows + shared),
     ]
 
 

@@ -82,14 +82,14 @@ def _strongest(choice: SandboxChoice, *, is_enclosed: bool) -> Found:
             return Found(
                 tier="fenced",
                 reason=_reason(choice, tried),
-                remedy=_remedy(tried),
+                remedy=_remedy(choice, tried),
                 tried=(*tried, fence),
             )
         tried.append(fence)
     return Found(
         tier="open",
         reason=_reason(choice, tried),
-        remedy=_remedy(tried),
+        remedy=_remedy(choice, tried),
         tried=tuple(tried),
     )
 
@@ -98,9 +98,9 @@ def _admits(choice: SandboxChoice, tier: Tier) -> bool:
     return TIERS.index(choice.at_most) <= TIERS.index(tier)
 
 
-def _remedy(tried: list[Probe]) -> str | None:
+def _remedy(choice: SandboxChoice, tried: list[Probe]) -> str | None:
     if not tried:
-        return "Its settings name the strongest tier that is taken."
+        return f"Let the server take a stronger tier: its settings allow {choice.at_most} only."
     return next((probe.fix for probe in tried), None)
 
 

@@ -11,9 +11,13 @@ import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.sandbox.linux import IMAGE_NAME, children_of
+from engine.program import MAX_RANKS
+from engine.sandbox.limits import num_processes
+from engine.sandbox.linux import IMAGE_NAME, children_of, living_task
 
-_MAX_PROCESSES = 512
+_MAX_PROCESSES = 2 * num_processes(MAX_RANKS)
+"""More than a run may have, so that none goes unseen; it ends the walk where no limit holds."""
+_MEMORY = ("RssAnon", "RssShmem")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -78,13 +82,27 @@ def _status(pid: int) -> _Status:
         match name:
             case "Name":
                 found.is_fork = rest.strip() == IMAGE_NAME
-            case "RssAnon":
-                found.anonymous_bytes = int(rest.split()[0]) * 1024
-            case "RssShmem":
-                found.shared_bytes = int(rest.split()[0]) * 1024
             case "NSpid":
                 found.inner_pid = int(rest.split()[-1])
+    held = _memory_lines(text) or _memory_lines(_living_thread(pid))
+    found.anonymous_bytes = held.get("RssAnon", 0)
+    found.shared_bytes = held.get("RssShmem", 0)
     return found
+
+
+def _memory_lines(text: str) -> dict[str, int]:
+    """Bytes by the names of a status; empty where its thread has ended and holds nothing."""
+    lines = (line.partition(":") for line in text.splitlines())
+    return {name: int(rest.split()[0]) * 1024 for name, _, rest in lines if name in _MEMORY}
+
+
+def _living_thread(pid: int) -> str:
+    """The status of another thread: the process holds its memory until the last one ends."""
+    place = living_task(pid)
+    try:
+        return Path(f"{place}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _ticks_and_state(pid: int) -> tuple[int, str]:

@@ -105,10 +105,13 @@ def is_out_of_memory(failure: Failure) -> bool:
     return failure.type == "RuntimeError" and bool(_OUT_OF_MEMORY.search(failure.message))
 
 
+_CPU_ROUNDING_S = 1.0
+"""RLIMIT_CPU counts whole seconds, and a little else than the supervisor's clock."""
+
+
 def _used_up_cpu(state: RankState, limit_cpu_s: int) -> bool:
-    if state.exit == -signal.SIGXCPU:
-        return True
-    return state.exit == -signal.SIGKILL and state.cpu_s >= limit_cpu_s
+    ended_by_kernel = state.exit in (-signal.SIGXCPU, -signal.SIGKILL)
+    return ended_by_kernel and state.cpu_s >= limit_cpu_s - _CPU_ROUNDING_S
 
 
 def any_waits(gather: Gather) -> bool:

@@ -35,6 +35,30 @@ def admin_link(*args: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.parametrize(
+    ("site", "said"),
+    [(None, "no site has used"), ("academy.example", "like https://academy.example")],
+)
+def test_link_that_could_lead_nowhere_is_not_printed(
+    site: str | None, said: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "nothing"
+    more = []
+    if site is not None:
+        Settings(data_dir=folder).secret()
+        more = ["--site", site]
+    done = subprocess.run(
+        [sys.executable, "-m", "app.cli", "admin-link", "--data-dir", str(folder), *more],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in done.stderr
+    assert folder.exists() == (site is not None)
+
+
 def path_of(link: str) -> str:
     parts = urlsplit(link)
     return f"{parts.path}?{parts.query}"
@@ -65,6 +89,7 @@ async def test_printed_link_lets_a_browser_in_and_leaves_the_address_bar(
 
 
 def test_link_names_the_site_and_the_language_that_are_asked_for(tmp_path: Path) -> None:
+    Settings(data_dir=tmp_path).secret()
     args = ("--data-dir", str(tmp_path), "--site", "https://dl.example/", "--language", "ja")
     link = urlsplit(admin_link(*args))
     assert (link.scheme, link.netloc, link.path) == ("https", "dl.example", "/ja/admin")

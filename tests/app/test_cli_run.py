@@ -130,7 +130,7 @@ def test_interrupted_run_ends_as_cancelled(tmp_path: Path) -> None:
         (["FILE", "--timeout", "nan"], "--timeout"),
         (["FILE", "--memory", "-1"], "--memory"),
         (["FILE", "--tier", "moat"], "'moat' is not one of"),
-        (["FILE", "--tier", "walled", "--allow-unsandboxed"], "either the tier walled only"),
+        (["FILE", "--tier", "walled", "--allow-unsandboxed"], "choose the tier walled, or"),
         (["FILE", "--trace", "no/such/folder/trace"], "cannot write"),
         (["LATIN"], "not UTF-8"),
         (["BIG"], "larger than 256 KiB"),

@@ -45,6 +45,16 @@ def test_every_probe_is_reported_and_the_exit_code_follows_the_tier() -> None:
     assert all(probe.fix for probe in report.probes if not probe.is_ok)
 
 
+@pytest.mark.skipif(abi() < MIN_LANDLOCK_ABI, reason="this kernel makes no fence")
+def test_demanded_tier_that_is_not_made_is_refused_with_what_to_change() -> None:
+    done = run([*NO_NAMESPACES, *DOCTOR, "--json", "--tier", "walled"])
+    report = decode_report(done.stdout)
+    assert (done.returncode, report.tier) == (3, "open")
+    assert report.reason == "The operator demands the tier walled; this machine makes fenced."
+    assert report.remedy == "sysctl -w user.max_user_namespaces=10000"
+    assert run([*NO_NAMESPACES, *DOCTOR, "--tier", "fenced"]).returncode == 0
+
+
 def test_what_is_forbidden_is_named_with_errno_and_the_line_that_allows_it() -> None:
     done = run([*NO_NAMESPACES, *DOCTOR, "--json"])
     report = decode_report(done.stdout)

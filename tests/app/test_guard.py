@@ -22,6 +22,7 @@ FORM = {"code": "print(1)", "ranks": "2"}
         {"origin": "http://evil.example"},
         {"origin": "http://testserver:8001"},
         {"origin": "null"},
+        {"origin": "http://[x"},
     ],
 )
 async def test_other_sites_cannot_start_or_stop_runs(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -307,3 +308,36 @@ def test_mistake_in_a_lesson_is_said_by_file_line_and_column(tmp_path: Path) -> 
     server = Served(tmp_path / "content", tmp_path / "data")
     server.wait_for("courses/one.yaml:3:")
     assert server.process.wait(DEADLINE_S) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can hide bubblewrap")
+async def test_refusal_stands_for_learners_and_administrators_and_no_run_is_made(
+    content: Path, tmp_path: Path
+) -> None:
+    bwrap = shutil.which("bwrap") or pytest.skip("there is no bubblewrap to hide")
+    hide = f'mount --bind /dev/null {bwrap}; exec "$@"'
+    command = ("unshare", "--mount", "sh", "-c", hide, "sh", *SERVE)
+    server = Served(content, tmp_path / "data", "--tier", "fortified", command=command)
+    try:
+        address = server.wait_for("http://127.0.0.1:").split()[-1]
+        server.wait_for("demands the tier fortified; this machine makes walled")
+        link = await asyncio.to_thread(admin_link, tmp_path / "data", address)
+        async with httpx.AsyncClient(
+            base_url=address, timeout=DEADLINE_S, follow_redirects=True
+        ) as client:
+            for _ in range(2):  # a refusal is not forgotten by being looked at
+                answer = await client.post("/api/runs", json={"source": "print(1)", "ranks": 1})
+                assert answer.status_code == 503, answer.text
+                assert "demands the tier fortified" in answer.text
+                page = (await client.get(link)).text
+                assert "Runs are refused." in page
+                assert "demands the tier fortified" in page
+            assert "Programs cannot run here." in (await client.get(LESSON)).text
+    finally:
+        assert await asyncio.to_thread(server.stop) == 0
+
+
+def admin_link(data_dir: Path, address: str) -> str:
+    command = [sys.executable, "-m", "app.cli", "admin-link", "--data-dir", str(data_dir)]
+    said = subprocess.check_output([*command, "--site", address], cwd=ROOT, text=True)
+    return said.strip()

@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from engine.diagnosis import diagnose
+from engine.diagnosis.places import Places
 from engine.events import Observation, Outcome, RankEnd, Started, Status
 from engine.facts import Arg, Args
 from engine.program import Program
@@ -171,3 +172,10 @@ def test_at_most_four_mistakes_are_told() -> None:
         )
     ]
     assert codes(*many) == ["replicas-differ"] * 4
+
+
+def test_program_whose_parsing_would_hold_the_server_up_is_told_without_its_places() -> None:
+    loop = "for step in range(3):\n    print(step)\n"
+    assert Places(loop).around(2)
+    long = "x = f'" + "{x}" * 20_000 + "'\n"
+    assert Places(loop + long).around(2) == []

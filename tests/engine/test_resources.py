@@ -329,3 +329,9 @@ async def test_cpu_time_of_one_rank_is_bounded_by_the_kernel_too(
     assert (done.outcome.status, done.outcome.limit) == ("timeout", "cpu")
     done = await ran(group_alone, "while True: pass\n", limits=limits)
     assert (done.outcome.status, done.outcome.limit) == ("timeout", "wall")
+
+
+async def test_signal_that_a_program_sends_itself_is_no_lack_of_cpu_time(run: Runner) -> None:
+    done = await run("import os, signal\nos.kill(os.getpid(), signal.SIGXCPU)\n")
+    assert (done.outcome.status, done.outcome.limit) == ("error", None)
+    assert done.outcome.ranks[0].exit == -signal.SIGXCPU

@@ -136,6 +136,7 @@ def test_shared_anonymous_memory_is_refused(ruled: Ruled) -> None:
     assert ruled.answer("mmap", 0, 4096, 3, 0x01) == ALLOW
     assert ruled.answer("mmap", 0, 4096, 3, 0x21) == EPERM
     assert ruled.answer("mmap", 0, 4096, 3, 0x40021) == EPERM
+    assert ruled.answer("mmap", 0, 4096, 3, 0x122) == EPERM  # MAP_GROWSDOWN
 
 
 def test_terminals_pipes_and_names_are_left_alone(ruled: Ruled) -> None:
