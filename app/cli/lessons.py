@@ -21,7 +21,7 @@ def check(folder: Path | None) -> int:
     for problem in problems:
         sys.stdout.write(f"{problem}\n")
     if problems:
-        console.print(f"{len(problems)} mistakes")
+        console.print(f"mistakes: {len(problems)}; more may show once these are corrected")
         return 1
     console.print(f"{where}: no mistakes")
     return 0

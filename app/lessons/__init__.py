@@ -3,6 +3,24 @@
 May import schema, i18n and the engine's leaves.
 """
 
+from app.lessons.checks import (
+    Check,
+    FillCheck,
+    Gap,
+    MatchCheck,
+    MatchChoice,
+    MatchFeedback,
+    MatchItem,
+    Misconception,
+    MultipleCheck,
+    NumericCheck,
+    Option,
+    OrderCheck,
+    OrderLine,
+    SingleCheck,
+    WrongNumber,
+    WrongText,
+)
 from app.lessons.model import (
     Block,
     Catalogue,
@@ -11,29 +29,27 @@ from app.lessons.model import (
     CourseLesson,
     FaqEntry,
     Lesson,
-    Localized,
-    MatchCheck,
-    MatchChoice,
-    MatchFeedback,
-    MatchItem,
     NotFound,
     Panel,
     Prose,
     RankRange,
     Section,
     Snippet,
-    Text,
 )
 from app.lessons.reading import check_folder, load_catalogue
+from app.lessons.texts import Localized, Text
 from app.schema import LessonError, Problem
 
 __all__ = [
     "Block",
     "Catalogue",
     "Cell",
+    "Check",
     "Course",
     "CourseLesson",
     "FaqEntry",
+    "FillCheck",
+    "Gap",
     "Lesson",
     "LessonError",
     "Localized",
@@ -41,14 +57,23 @@ __all__ = [
     "MatchChoice",
     "MatchFeedback",
     "MatchItem",
+    "Misconception",
+    "MultipleCheck",
     "NotFound",
+    "NumericCheck",
+    "Option",
+    "OrderCheck",
+    "OrderLine",
     "Panel",
     "Problem",
     "Prose",
     "RankRange",
     "Section",
+    "SingleCheck",
     "Snippet",
     "Text",
+    "WrongNumber",
+    "WrongText",
     "check_folder",
     "load_catalogue",
 ]

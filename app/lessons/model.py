@@ -3,12 +3,12 @@
 May import i18n and the engine's leaves. Everything here is immutable and shared by all requests.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
-from app.i18n import Language, other_than
+from app.lessons.checks import Check, Misconception
+from app.lessons.texts import Localized
 from engine.events import Status
 
 Panel = Literal["statistics", "collectives", "output"]
@@ -29,31 +29,6 @@ class NotFound(LookupError):
         super().__init__(f"no {kind} {wanted!r}")
         self.kind = kind
         self.wanted = wanted
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """A text in the language at hand, or in the other one where it is not translated yet."""
-
-    value: str
-    language: Language
-    is_fallback: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Localized:
-    """One text in one or both languages."""
-
-    ja: str | None = None
-    en: str | None = None
-
-    def pick(self, language: Language) -> Text:
-        """The text in that language, else in the other, marked."""
-        own = self.ja if language == "ja" else self.en
-        if own is not None:
-            return Text(value=own, language=language, is_fallback=False)
-        other = self.en if language == "ja" else self.ja
-        return Text(value=other or "", language=other_than(language), is_fallback=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,56 +74,7 @@ class Cell:
     kind: Literal["cell"] = "cell"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchChoice:
-    """One answer that items can be matched to."""
-
-    id: str
-    text: Localized
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchFeedback:
-    """What to say when an item was matched to this wrong choice."""
-
-    choice_id: str
-    text: Localized
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchItem:
-    """One thing to match; the key and the explanation never reach a page before the answer."""
-
-    id: str
-    text: Localized
-    answer_choice_id: str
-    explanation: Localized
-    feedback: tuple[MatchFeedback, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MatchCheck:
-    """A matching question."""
-
-    id: str
-    prompt: Localized
-    items: tuple[MatchItem, ...]
-    choices: tuple[MatchChoice, ...]
-    kind: Literal["match"] = "match"
-
-    def choice(self, choice_id: str) -> MatchChoice | None:
-        return next((c for c in self.choices if c.id == choice_id), None)
-
-    def shown_choices(self) -> tuple[MatchChoice, ...]:
-        """The choices in an order that tells nothing, the same on every visit."""
-        return tuple(
-            sorted(
-                self.choices, key=lambda c: hashlib.sha256(f"{self.id}/{c.id}".encode()).digest()
-            )
-        )
-
-
-Block = Prose | Snippet | Cell | MatchCheck
+Block = Prose | Snippet | Cell | Check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,14 +119,14 @@ class Lesson:
     def cells(self) -> tuple[Cell, ...]:
         return tuple(block for _, block in self.blocks() if isinstance(block, Cell))
 
-    def checks(self) -> tuple[MatchCheck, ...]:
-        return tuple(block for _, block in self.blocks() if isinstance(block, MatchCheck))
+    def checks(self) -> tuple[Check, ...]:
+        return tuple(block for _, block in self.blocks() if isinstance(block, Check))
 
     def cell(self, cell_id: str) -> Cell:
         """Raises: NotFound."""
         return _find("cell", cell_id, self.cells())
 
-    def check(self, check_id: str) -> MatchCheck:
+    def check(self, check_id: str) -> Check:
         """Raises: NotFound."""
         return _find("check", check_id, self.checks())
 
@@ -211,7 +137,7 @@ class Lesson:
     def section_of(self, block_id: str) -> Section:
         """The section that holds a cell or check. Raises: NotFound."""
         for section, block in self.blocks():
-            if isinstance(block, Cell | MatchCheck) and block.id == block_id:
+            if isinstance(block, Cell | Check) and block.id == block_id:
                 return section
         raise NotFound("block", block_id)
 
@@ -243,6 +169,7 @@ class Catalogue:
 
     courses: tuple[Course, ...]
     lessons: tuple[Lesson, ...]
+    misconceptions: tuple[Misconception, ...] = ()
 
     def course(self, course_id: str) -> Course:
         """Raises: NotFound."""

@@ -1,6 +1,7 @@
 """Reads a folder of courses and lessons. May import schema, i18n and the engine's leaves.
 
     FOLDER/courses/<course>.yaml    FOLDER/<lesson>.yaml    FOLDER/programs/<program>.py
+    FOLDER/misconceptions.yaml
 
 All mistakes of all files are collected, so that an author sees them at once.
 """
@@ -11,6 +12,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from app.lessons.checks import Misconception
 from app.lessons.model import (
     Block,
     Catalogue,
@@ -19,28 +21,30 @@ from app.lessons.model import (
     CourseLesson,
     FaqEntry,
     Lesson,
-    Localized,
-    MatchCheck,
-    MatchChoice,
-    MatchFeedback,
-    MatchItem,
     Prose,
     RankRange,
     Section,
     Snippet,
 )
 from app.lessons.prose import ProseRenderer
+from app.lessons.reading_checks import read_check, read_misconceptions, read_text
 from app.lessons.rules import check_course, check_lesson, read_program
+from app.lessons.rules_checks import check_misconceptions
+from app.lessons.texts import Localized
 from app.schema import (
     CourseFile,
     Document,
     LessonError,
     LessonFile,
+    MisconceptionsFile,
     Problem,
     read_yaml,
     validate,
 )
-from app.schema.models import BlockEntry, CellEntry, LocalizedEntry, MatchEntry
+from app.schema.basics import LocalizedEntry
+from app.schema.models import BlockEntry, CellEntry
+
+MISCONCEPTIONS = "misconceptions.yaml"
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -64,13 +68,17 @@ def load_catalogue(folder: Path) -> Catalogue:
         courses[path.stem] = course
         if document is not None and course is not None:
             problems += check_course(document, course, path.stem)
+    misconceptions = _misconceptions(folder, problems)
+    known = None if misconceptions is None else frozenset(m.id for m in misconceptions)
     lessons: list[LessonFile] = []
     for path in _files(folder):
+        if path.name == MISCONCEPTIONS:
+            continue
         document = _collect(path, path.name, problems)
         lesson = None if document is None else _validated(document, LessonFile, problems)
         if document is not None and lesson is not None:
             lessons.append(lesson)
-            problems += check_lesson(document, lesson, path.stem, courses, folder)
+            problems += check_lesson(document, lesson, path.stem, courses, known, folder)
     if not courses and not problems:
         message = "there is no course here: write courses/my-course.yaml"
         problems.append(Problem(file=str(folder), line=1, column=1, message=message))
@@ -82,7 +90,21 @@ def load_catalogue(folder: Path) -> Catalogue:
     return Catalogue(
         courses=tuple(reader.course(course, available) for course in right.values()),
         lessons=tuple(reader.lesson(lesson, right[lesson.course]) for lesson in lessons),
+        misconceptions=misconceptions or (),
     )
+
+
+def _misconceptions(folder: Path, problems: list[Problem]) -> tuple[Misconception, ...] | None:
+    """The catalogue of a folder, empty where it has none; None for a broken file."""
+    path = folder / MISCONCEPTIONS
+    if not path.is_file():
+        return ()
+    document = _collect(path, path.name, problems)
+    file = None if document is None else _validated(document, MisconceptionsFile, problems)
+    if document is None or file is None:
+        return None
+    problems += check_misconceptions(document, file)
+    return read_misconceptions(file)
 
 
 def _misnamed(folder: Path) -> list[Problem]:
@@ -123,14 +145,14 @@ class _Reader:
     def course(self, course: CourseFile, available: Iterable[str]) -> Course:
         return Course(
             id=course.id,
-            title=_text(course.title),
-            summary=_text(course.summary),
+            title=read_text(course.title),
+            summary=read_text(course.summary),
             lessons=tuple(
                 CourseLesson(
                     id=entry.id,
                     number=number,
-                    title=_text(entry.title),
-                    summary=_text(entry.summary),
+                    title=read_text(entry.title),
+                    summary=read_text(entry.summary),
                     is_available=entry.id in available,
                 )
                 for number, entry in enumerate(course.lessons, 1)
@@ -142,15 +164,15 @@ class _Reader:
             id=lesson.id,
             course_id=lesson.course,
             number=1 + [entry.id for entry in course.lessons].index(lesson.id),
-            title=_text(lesson.title),
-            subtitle=_text(lesson.subtitle),
+            title=read_text(lesson.title),
+            subtitle=read_text(lesson.subtitle),
             minutes=lesson.minutes,
-            objectives=tuple(_text(entry) for entry in lesson.objectives),
+            objectives=tuple(read_text(entry) for entry in lesson.objectives),
             sections=tuple(
                 Section(
                     id=entry.id,
                     number=number,
-                    title=_text(entry.title),
+                    title=read_text(entry.title),
                     blocks=tuple(self.block(block) for block in entry.blocks),
                 )
                 for number, entry in enumerate(lesson.sections, 1)
@@ -158,7 +180,7 @@ class _Reader:
             faq=tuple(
                 FaqEntry(
                     id=entry.id,
-                    question=_text(entry.question),
+                    question=read_text(entry.question),
                     answer=self.html(entry.answer),
                 )
                 for entry in lesson.faq
@@ -173,24 +195,25 @@ class _Reader:
 
     def block(self, entry: BlockEntry) -> Block:
         if entry.prose is not None:
-            return Prose(html=self.html(entry.prose), source=_text(entry.prose))
+            return Prose(html=self.html(entry.prose), source=read_text(entry.prose))
         if entry.snippet is not None:
             caption = entry.snippet.caption
             return Snippet(
                 source=entry.snippet.source.rstrip("\n"),
-                caption=None if caption is None else _text(caption),
+                caption=None if caption is None else read_text(caption),
             )
         if entry.cell is not None:
             return self.cell(entry.cell)
-        assert entry.match is not None, "the schema demands exactly one key"
-        return _match(entry.match)
+        check = entry.check
+        assert check is not None, "the schema demands exactly one key"
+        return read_check(check)
 
     def cell(self, entry: CellEntry) -> Cell:
         source = read_program(self._folder, entry.program)
         assert isinstance(source, str), "checked before"
         return Cell(
             id=entry.id,
-            title=_text(entry.title),
+            title=read_text(entry.title),
             source=source,
             program_name=Path(entry.program).name,
             ranks=_ranks(entry),
@@ -204,28 +227,3 @@ def _ranks(entry: CellEntry) -> RankRange:
     if entry.simulated_ranks is not None:
         return RankRange(default=1, min=1, max=1)
     return RankRange(default=entry.ranks.default, min=entry.ranks.min, max=entry.ranks.max)
-
-
-def _text(entry: LocalizedEntry) -> Localized:
-    return Localized(ja=entry.ja, en=entry.en)
-
-
-def _match(entry: MatchEntry) -> MatchCheck:
-    return MatchCheck(
-        id=entry.id,
-        prompt=_text(entry.prompt),
-        choices=tuple(MatchChoice(id=c.id, text=_text(c.text)) for c in entry.choices),
-        items=tuple(
-            MatchItem(
-                id=item.id,
-                text=_text(item.text),
-                answer_choice_id=item.answer,
-                explanation=_text(item.explanation),
-                feedback=tuple(
-                    MatchFeedback(choice_id=choice_id, text=_text(text))
-                    for choice_id, text in item.feedback.items()
-                ),
-            )
-            for item in entry.items
-        ),
-    )

@@ -4,12 +4,13 @@ May import lessons, i18n, grading and the engine's leaves. Templates run under S
 a field that is not here does not exist there. Times are seconds since the run's start.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from app.grading import Verdict
 from app.i18n import Language
-from app.lessons import Cell, Course, Lesson, MatchCheck, MatchChoice
+from app.lessons import Cell, Check, Course, FillCheck, Lesson, OrderCheck, OrderLine
 from engine.events import Status
 from engine.facts import Phase
 from engine.program import Limits
@@ -245,15 +246,29 @@ class CellView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckView:
-    """One matching question, with this learner's last answers and verdict."""
+    """One check, with this learner's last answer and its verdict."""
 
     lesson_id: str
-    check: MatchCheck
-    choices: tuple[MatchChoice, ...]
-    """In the order to show."""
+    check: Check
     given: dict[str, str]
-    """item id -> choice id."""
+    """What was answered, by field of the check."""
     verdict: Verdict | None
+
+    @property
+    def lines(self) -> tuple[OrderLine, ...]:
+        """Lines to put in order, as they are shown: where the learner put them, then the others."""
+        assert isinstance(self.check, OrderCheck)
+        shown = self.check.shown_lines()
+        return tuple(sorted(shown, key=lambda line: _place(self.given.get(line.id, ""))))
+
+    def gap_number(self, gap_id: str) -> int:
+        """Which gap it is, from 1 on."""
+        assert isinstance(self.check, FillCheck)
+        return 1 + [gap.id for gap in self.check.gaps].index(gap_id)
+
+
+def _place(given: str) -> float:
+    return int(given) if given.isascii() and given.isdecimal() else math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse
 
 from app.grading import grade
 from app.i18n import Language, Translations
-from app.lessons import Cell, Lesson, MatchCheck
+from app.lessons import Cell, Check, Lesson
 from app.panels import run_view
 from app.panels.contexts import CellView, CheckView, RunView, SiteContext
 from app.panels.refusals import told
@@ -28,9 +28,7 @@ def engine_problem_text(
 ) -> str:
     """Why runs cannot start here, in the page's language."""
     if isinstance(problem, SandboxUnavailable):
-        said = translations.gettext(
-            "Programs cannot run here: this machine does not isolate them. %(reason)s %(remedy)s"
-        )
+        said = translations.gettext("Programs cannot run here. %(reason)s %(remedy)s")
         reason, remedy = told(problem.reason, translations), told(problem.remedy, translations)
         return said % {"reason": reason, "remedy": remedy}
     said = translations.gettext("Programs cannot run at the moment: %(reason)s")
@@ -104,13 +102,12 @@ async def view_of_cell(
 
 
 def view_of_check(
-    lesson: Lesson, check: MatchCheck, given: Mapping[str, str] | None, language: Language
+    lesson: Lesson, check: Check, given: Mapping[str, str] | None, language: Language
 ) -> CheckView:
     """A check with the learner's last answers, graded again."""
     return CheckView(
         lesson_id=lesson.id,
         check=check,
-        choices=check.shown_choices(),
         given=dict(given or {}),
         verdict=grade(check, given, language) if given is not None else None,
     )

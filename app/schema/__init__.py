@@ -3,6 +3,7 @@
 May import i18n, the engine's leaves, pydantic and ruamel.yaml.
 """
 
+from app.schema.checks import MisconceptionsFile
 from app.schema.models import CourseFile, LessonFile, lesson_json_schema
 from app.schema.positions import Document, Path
 from app.schema.problems import LessonError, Problem
@@ -14,6 +15,7 @@ __all__ = [
     "Document",
     "LessonError",
     "LessonFile",
+    "MisconceptionsFile",
     "Path",
     "Problem",
     "lesson_json_schema",

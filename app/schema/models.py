@@ -6,56 +6,32 @@ May import pydantic and the engine's leaves. The JSON Schema for editors is made
 import json
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from app.schema.basics import Entry, Id, LocalizedEntry, Words
+from app.schema.checks import (
+    CheckEntry,
+    FillEntry,
+    MatchEntry,
+    MultipleEntry,
+    NumericEntry,
+    OrderEntry,
+    SingleEntry,
+)
 from engine.events import Status
 from engine.program import MAX_RANKS, MAX_SIMULATED_RANKS
 
-Id = Annotated[
-    str,
-    Field(
-        pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$",
-        max_length=80,
-        description="A name that never changes: lower-case letters, digits and hyphens.",
-    ),
-]
 Panel = Literal["statistics", "collectives", "output"]
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("a text must not be blank: write it, or take the key out")
-    return text
-
-
-Words = Annotated[str, Field(min_length=1, max_length=8000), AfterValidator(_not_blank)]
-
-
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class LocalizedEntry(_Entry):
-    """One text per language; a missing one falls back to the other and is marked on the page."""
-
-    ja: Annotated[Words | None, Field(description="Japanese")] = None
-    en: Annotated[Words | None, Field(description="English")] = None
-
-    @model_validator(mode="after")
-    def _has_one(self) -> "LocalizedEntry":
-        if self.ja is None and self.en is None:
-            raise ValueError("write at least one of `ja` and `en`")
-        return self
-
-
-class SnippetEntry(_Entry):
+class SnippetEntry(Entry):
     """A read-only code listing."""
 
     source: Annotated[Words, Field(description="Python, as it is shown.")]
     caption: LocalizedEntry | None = None
 
 
-class RanksEntry(_Entry):
+class RanksEntry(Entry):
     """How many ranks a cell runs on."""
 
     default: Annotated[int, Field(ge=1, le=MAX_RANKS)] = 4
@@ -71,7 +47,11 @@ class RanksEntry(_Entry):
         return self
 
 
-class CellEntry(_Entry):
+def _output_only() -> list[Panel]:
+    return ["output"]
+
+
+class CellEntry(Entry):
     """An editable program that runs on real ranks, or is simulated."""
 
     id: Id
@@ -96,9 +76,9 @@ class CellEntry(_Entry):
         ]
         | None
     ) = None
-    panels: Annotated[list[Panel], Field(min_length=1, description="In the order to show.")] = [
-        "output"
-    ]
+    panels: Annotated[list[Panel], Field(min_length=1, description="In the order to show.")] = (
+        Field(default_factory=_output_only)
+    )
     expect: Annotated[Status, Field(description="The outcome that the program must have.")] = "ok"
 
     @model_validator(mode="after")
@@ -108,51 +88,41 @@ class CellEntry(_Entry):
         return self
 
 
-class ChoiceEntry(_Entry):
-    """One answer that items can be matched to."""
-
-    id: Id
-    text: LocalizedEntry
-
-
-class ItemEntry(_Entry):
-    """One thing to match."""
-
-    id: Id
-    text: LocalizedEntry
-    answer: Annotated[str, Field(description="The id of the right choice.")]
-    explanation: Annotated[LocalizedEntry, Field(description="Shown when the match is right.")]
-    feedback: Annotated[
-        dict[str, LocalizedEntry], Field(description="Per wrong choice: what to say to it.")
-    ] = {}
-
-
-class MatchEntry(_Entry):
-    """A matching question; its key never reaches a browser."""
-
-    id: Id
-    prompt: LocalizedEntry
-    choices: Annotated[list[ChoiceEntry], Field(min_length=2)]
-    items: Annotated[list[ItemEntry], Field(min_length=2)]
-
-
-class BlockEntry(_Entry):
+class BlockEntry(Entry):
     """A part of a section: exactly one of these keys."""
 
     prose: Annotated[LocalizedEntry, Field(description="Markdown.")] | None = None
     snippet: SnippetEntry | None = None
     cell: CellEntry | None = None
+    single: SingleEntry | None = None
+    multiple: MultipleEntry | None = None
     match: MatchEntry | None = None
+    order: OrderEntry | None = None
+    numeric: NumericEntry | None = None
+    fill: FillEntry | None = None
 
     @model_validator(mode="after")
     def _is_one(self) -> "BlockEntry":
-        written = [entry for entry in (self.prose, self.snippet, self.cell, self.match) if entry]
+        written = [name for name in self.model_fields_set if getattr(self, name) is not None]
         if len(self.model_fields_set) != 1 or len(written) != 1:
-            raise ValueError("a block holds exactly one of `prose`, `snippet`, `cell`, `match`")
+            known = ", ".join(f"`{name}`" for name in type(self).model_fields)
+            raise ValueError(f"a block holds exactly one of {known}")
         return self
 
+    @property
+    def check(self) -> CheckEntry | None:
+        """The check that this block is, of whatever kind."""
+        found = (self.single, self.multiple, self.match, self.order, self.numeric, self.fill)
+        return next((entry for entry in found if entry is not None), None)
 
-class SectionEntry(_Entry):
+    @property
+    def kind(self) -> str:
+        """The key that was written."""
+        (name,) = self.model_fields_set
+        return name
+
+
+class SectionEntry(Entry):
     """One idea."""
 
     id: Id
@@ -160,7 +130,7 @@ class SectionEntry(_Entry):
     blocks: Annotated[list[BlockEntry], Field(min_length=1)]
 
 
-class FaqFileEntry(_Entry):
+class FaqFileEntry(Entry):
     """A question with its answer in Markdown."""
 
     id: Id
@@ -168,7 +138,7 @@ class FaqFileEntry(_Entry):
     answer: LocalizedEntry
 
 
-class LessonFile(_Entry):
+class LessonFile(Entry):
     """One lesson; the file is named after its id."""
 
     model_config = ConfigDict(extra="forbid", strict=True, title="Lesson")
@@ -180,10 +150,10 @@ class LessonFile(_Entry):
     minutes: Annotated[int, Field(ge=1, le=600, description="Time to read it.")]
     objectives: Annotated[list[LocalizedEntry], Field(min_length=1)]
     sections: Annotated[list[SectionEntry], Field(min_length=1)]
-    faq: list[FaqFileEntry] = []
+    faq: list[FaqFileEntry] = Field(default_factory=list)
 
 
-class CourseLessonEntry(_Entry):
+class CourseLessonEntry(Entry):
     """A lesson as its course lists it; it is announced until its file exists."""
 
     id: Id
@@ -191,7 +161,7 @@ class CourseLessonEntry(_Entry):
     summary: LocalizedEntry
 
 
-class CourseFile(_Entry):
+class CourseFile(Entry):
     """One course; the file is named after its id."""
 
     id: Id

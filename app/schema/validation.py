@@ -10,6 +10,7 @@ from typing import Annotated, TypeGuard, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from app.schema.basics import Entry
 from app.schema.positions import Document, Path
 from app.schema.problems import LessonError, Problem
 
@@ -29,7 +30,8 @@ def validate(document: Document, model: type[_Model]) -> _Model:
 
 
 def _problem(document: Document, model: type[BaseModel], detail: ErrorDetails) -> Problem:
-    path: Path = tuple(part for part in detail["loc"] if part != "[key]")
+    is_key = detail["loc"][-1:] == ("[key]",)
+    path: Path = detail["loc"][:-1] if is_key else detail["loc"]
     match detail["type"]:
         case "missing":
             example = _example(_type_at(model, path))
@@ -38,8 +40,9 @@ def _problem(document: Document, model: type[BaseModel], detail: ErrorDetails) -
         case "extra_forbidden":
             return document.problem(path, _unknown_key(model, path), at_key=True)
         case "value_error":
-            return document.problem(path, str(detail["ctx"]["error"]))
-    return document.problem(path, f"{_name(path)} {_wanted(model, path, detail)}")
+            return document.problem(path, str(detail["ctx"]["error"]), at_key=is_key)
+    message = f"{_name(path)} {_wanted(model, path, detail)}"
+    return document.problem(path, message, at_key=is_key)
 
 
 def _name(path: Path) -> str:
@@ -58,6 +61,12 @@ def _wanted(model: type[BaseModel], path: Path, detail: ErrorDetails) -> str:
             return "must be text: write it, in quotes if it looks like a number or true / false"
         case "int_type" | "int_from_float":
             return "must be a whole number, without quotes"
+        case "float_type":
+            return "must be a number, without quotes"
+        case "finite_number":
+            return "must be a number of ordinary size"
+        case "bool_type":
+            return "must be true or false, without quotes"
         case "list_type":
             return "must be a list: lines that begin with `- `, or [a, b]"
         case "dict_type" | "model_type" | "model_attributes_type":
@@ -68,15 +77,24 @@ def _wanted(model: type[BaseModel], path: Path, detail: ErrorDetails) -> str:
             return f"must have at most {limits['max_length']} characters"
         case "too_short":
             return f"must have {limits['min_length']} or more entries"
+        case "too_long":
+            return f"must have at most {limits['max_length']} entries"
         case "literal_error":
             return f"must be one of {limits['expected']}{_near_value(detail)}"
         case "greater_than_equal":
-            return f"must be {limits['ge']} or more"
+            return f"must be {_shown(limits['ge'])} or more"
+        case "greater_than":
+            return f"must be more than {_shown(limits['gt'])}"
         case "less_than_equal":
-            return f"must be {limits['le']} or less"
+            return f"must be {_shown(limits['le'])} or less"
         case "string_pattern_mismatch":
             return "must be lower-case letters, digits and hyphens, like `my-lesson`"
     return detail["msg"].lower()
+
+
+def _shown(limit: float) -> str:
+    """A limit as an author would write it."""
+    return f"{limit:g}" if isinstance(limit, float) else str(limit)
 
 
 def _near_value(detail: ErrorDetails) -> str:
@@ -125,9 +143,13 @@ def _unwrap(annotation: object) -> object:
 def _example(wanted: object) -> str:
     """What a value of a type looks like in YAML."""
     if _is_model(wanted):
+        if issubclass(wanted, Entry) and wanted.example:
+            return wanted.example
         fields = wanted.model_fields
         needed = [name for name, field in fields.items() if field.is_required()] or list(fields)
         return "{" + ", ".join(f"{name}: ..." for name in needed) + "}"
     if wanted is int:
         return "10"
+    if wanted is float:
+        return "0.5"
     return "[...]" if get_origin(wanted) is list else "..."

@@ -6,8 +6,10 @@ import { CodeCell } from "./code-cell.js";
 import { CollectiveTimeline } from "./timeline.js";
 import { watchRuns } from "./runs.js";
 import { keepPlace } from "./place.js";
+import { watchChecks } from "./checks.js";
 
 customElements.define("code-cell", CodeCell);
 customElements.define("collective-timeline", CollectiveTimeline);
 watchRuns(document);
 keepPlace(document);
+watchChecks(document);

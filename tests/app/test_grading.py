@@ -1,9 +1,12 @@
 """Grading of matching questions, whatever a form sends."""
 
+import re
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.grading import grade
+from app.grading import Verdict, grade, words
 from app.lessons import Localized, MatchCheck, MatchChoice, MatchFeedback, MatchItem
 
 
@@ -38,36 +41,55 @@ CHECK = MatchCheck(
 )
 
 
+def said(verdict: Verdict, item_id: str) -> str:
+    item = verdict.item(item_id)
+    assert item is not None
+    assert item.feedback is not None
+    return item.feedback.value
+
+
 def test_right_answer_gets_its_explanations() -> None:
     verdict = grade(CHECK, {"bn": "statistics", "fsdp": "memory"}, "ja")
     assert (verdict.is_right, verdict.num_right, verdict.num_items) == (True, 2, 2)
-    assert [item.feedback.value for item in verdict.items] == [
-        "It shares means. ja",
-        "It shards. ja",
-    ]
+    assert said(verdict, "bn") == "It shares means. ja"
+    assert said(verdict, "fsdp") == "It shards. ja"
 
 
 def test_wrong_choice_gets_the_feedback_written_for_it() -> None:
     verdict = grade(CHECK, {"bn": "memory", "fsdp": "memory"}, "en")
     assert (verdict.is_right, verdict.num_right) == (False, 1)
-    bn = verdict.item("bn")
-    assert bn is not None
-    assert (bn.is_right, bn.feedback.value) == (False, "It holds no less.")
+    assert [item.is_right for item in verdict.items] == [False, True]
+    assert said(verdict, "bn") == "It holds no less."
 
 
 def test_other_wrong_choice_gets_a_general_word_without_the_key() -> None:
     verdict = grade(CHECK, {"fsdp": "nothing"}, "en")
-    fsdp = verdict.item("fsdp")
-    assert fsdp is not None
-    assert fsdp.feedback.value.startswith("Not this one")
-    assert "memory" not in fsdp.feedback.value
+    assert said(verdict, "fsdp").startswith("Not this one")
+    assert "memory" not in said(verdict, "fsdp")
 
 
-def test_missing_answer_is_said_to_be_missing() -> None:
-    bn = grade(CHECK, {}, "en").item("bn")
-    assert bn is not None
-    assert bn.choice_id is None
-    assert "Nothing is chosen" in bn.feedback.value
+@pytest.mark.parametrize("answers", [{}, {"bn": ""}, {"bn": "no-such-choice"}])
+def test_missing_answer_is_said_to_be_missing(answers: dict[str, str]) -> None:
+    verdict = grade(CHECK, answers, "en")
+    assert [item.is_given for item in verdict.items] == [False, False]
+    assert "Nothing is chosen" in said(verdict, "bn")
+
+
+def _general_words() -> list[Localized]:
+    return [word for word in vars(words).values() if isinstance(word, Localized)]
+
+
+def test_general_words_are_there_in_both_languages() -> None:
+    assert len(_general_words()) > 20
+    for word in _general_words():
+        assert word.en
+        assert word.ja
+        assert re.search(r"[ぁ-ん]", word.ja)
+
+
+def test_general_words_name_no_number() -> None:
+    for word in _general_words():
+        assert not re.search(r"\d", f"{word.en}{word.ja}")
 
 
 @given(st.dictionaries(st.text(), st.text()))

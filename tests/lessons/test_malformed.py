@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.lessons import LessonError, check_folder, load_catalogue
+from app.lessons import LessonError, MatchCheck, check_folder, load_catalogue
 
 COURSE = """\
 id: course
@@ -75,7 +75,9 @@ def test_the_sample_itself_is_right(folder: Path) -> None:
     assert check_folder(folder) == []
     lesson = load_catalogue(folder).lesson("lesson")
     assert lesson.cell("cell").ranks.max == 8
-    assert lesson.check("match").items[1].answer_choice_id == "two"
+    check = lesson.check("match")
+    assert isinstance(check, MatchCheck)
+    assert check.items[1].answer_choice_id == "two"
 
 
 BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"

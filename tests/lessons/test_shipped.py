@@ -1,11 +1,12 @@
 """The lessons that come with the academy: complete, in both languages, and every cell runs."""
 
 import re
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
 
-from app.lessons import Cell, Lesson, Localized, MatchCheck, Prose, Snippet, load_catalogue
+from app.lessons import Cell, Check, Lesson, Localized, MatchCheck, Prose, Snippet, load_catalogue
 from app.schema import lesson_json_schema
 from tests.engine.conftest import Runner
 
@@ -55,6 +56,17 @@ def test_course_lists_four_lessons_of_which_this_is_the_third() -> None:
     assert catalogue.lesson(LESSON_ID).number == 3
 
 
+def texts_within(part: object) -> list[Localized]:
+    """Every text in a check of any kind, however deep."""
+    if isinstance(part, Localized):
+        return [part]
+    if isinstance(part, tuple):
+        return [text for member in part for text in texts_within(member)]
+    if is_dataclass(part):
+        return [t for field in fields(part) for t in texts_within(getattr(part, field.name))]
+    return []
+
+
 def texts(lesson: Lesson) -> list[Localized]:
     found = [lesson.title, lesson.subtitle, *lesson.objectives]
     found += [section.title for section in lesson.sections]
@@ -66,13 +78,19 @@ def texts(lesson: Lesson) -> list[Localized]:
                 found.append(block.caption)
             case Cell():
                 found.append(block.title)
-            case MatchCheck():
-                found += [block.prompt, *(choice.text for choice in block.choices)]
-                for item in block.items:
-                    found += [item.text, item.explanation, *(f.text for f in item.feedback)]
+            case _ if isinstance(block, Check):
+                found += texts_within(block)
     for entry in lesson.faq:
         found += [entry.question, entry.answer]
     return found
+
+
+def test_texts_of_checks_are_found_however_deep(lesson: Lesson) -> None:
+    (check,) = [check for check in lesson.checks() if isinstance(check, MatchCheck)]
+    feedback = [f.text for item in check.items for f in item.feedback]
+    wanted = [check.prompt, check.choices[-1].text, check.items[0].explanation, *feedback]
+    found = texts(lesson)
+    assert [text for text in wanted if text not in found] == []
 
 
 def test_every_text_exists_in_both_languages(lesson: Lesson) -> None:
@@ -101,7 +119,7 @@ def test_five_questions_are_answered(lesson: Lesson) -> None:
 
 
 def test_quick_check_matches_techniques_to_purposes(lesson: Lesson) -> None:
-    (check,) = lesson.checks()
+    (check,) = [check for check in lesson.checks() if isinstance(check, MatchCheck)]
     assert lesson.section_of(check.id).id == "quick-check"
     assert len(check.items) >= 3
     assert len(check.choices) > len(check.items)
@@ -109,7 +127,7 @@ def test_quick_check_matches_techniques_to_purposes(lesson: Lesson) -> None:
 
 
 def test_answers_do_not_repeat_the_verdict_of_the_page(lesson: Lesson) -> None:
-    (check,) = lesson.checks()
+    (check,) = [check for check in lesson.checks() if isinstance(check, MatchCheck)]
     said = [text for i in check.items for text in (i.explanation, *(f.text for f in i.feedback))]
     verdict = re.compile(r"right\b|not quite|wrong|そのとおり|正解|違います|惜しい", re.IGNORECASE)
     assert [t for t in said if verdict.match(t.ja or "") or verdict.match(t.en or "")] == []
