@@ -228,10 +228,11 @@ class Watch:
         has_stalled = self.watchdog.has_stalled(usage, now_s, self.last_activity_s)
         if has_stalled and len(self.gather.ranks) > 1 and self.after_stacks is None:
             self.watchdog.begin_anew(now_s)
-            self.ask_for_stacks(self.kill_if_hung)
+            self.ask_for_stacks(lambda: self.kill_if_hung(now_s))
 
-    def kill_if_hung(self) -> None:
-        if is_deadlock(self.gather, self.filename, self.program.source.splitlines()):
+    def kill_if_hung(self, asked_s: float) -> None:
+        has_moved = self.last_activity_s > asked_s  # a late rank came while the stacks were dumped
+        if not has_moved and is_deadlock(self.gather, self.filename, self.program.source.splitlines()):
             self.kill("stall")
 
     def ask_for_stacks(self, then: Callable[[], None]) -> None:

@@ -11,6 +11,7 @@ from tests.browser.conftest import LESSON, Faults, Server
 pytestmark = pytest.mark.browser
 
 SYNC, PLAIN = "sync-batch-norm", "plain-batch-norm"
+MATCH = "#check-what-is-it-for"
 NUM_CHANNELS = 3
 DRAWN = """canvas => {
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -229,14 +230,14 @@ def test_result_is_marked_when_the_program_has_changed(page: Page) -> None:
 
 def test_quick_check_gives_feedback_per_choice(page: Page) -> None:
     open_lesson(page, "ja")
-    check = page.locator("form.check")
+    check = page.locator(MATCH)
     for fieldset in check.locator("fieldset").all():
         fieldset.locator("input").first.check()
     check.locator("button.primary").click()
     expect(check.locator(".feedback")).to_have_count(check.locator("fieldset").count())
-    expect(page.locator("form.check .verdict-line")).to_be_visible()
+    expect(check.locator(".verdict-line")).to_be_visible()
     page.reload()
-    expect(page.locator("form.check .feedback").first).to_be_visible()
+    expect(check.locator(".feedback").first).to_be_visible()
 
 
 def test_lost_connection_during_a_run_is_said_and_the_stream_resumes(
@@ -304,7 +305,7 @@ def test_page_is_accessible_and_does_not_overflow(
     open_lesson(page, language)
     press_run(page, SYNC)
     wait_for_end(page, SYNC)
-    page.locator("form.check button.primary").scroll_into_view_if_needed()
+    page.locator(MATCH).locator("button.primary").scroll_into_view_if_needed()
     results = Axe().run(page)
     assert results.violations_count == 0, results.generate_report()
     assert not page.evaluate(OVERFLOWS)

@@ -210,6 +210,17 @@ async def test_a_late_rank_that_only_sleeps_is_waited_for(run: Runner) -> None:
     assert ran.text(0) == "all here\n"
 
 
+async def test_ranks_that_come_while_their_stacks_are_looked_at_are_no_hang(run: Runner) -> None:
+    source = GLOO + (
+        "import time\n"
+        "for round in range(12):\n"
+        "    if dist.get_rank() == round % 2: time.sleep(0.44 + 0.03 * round)\n"
+        "    dist.barrier()\n"
+    )
+    ran = await run(source, ranks=2, limits=Limits(stall_s=0.4))
+    assert ran.outcome.status == "ok", ran.outcome
+
+
 async def test_a_rank_that_computes_while_others_wait_is_no_hang(run: Runner) -> None:
     source = GLOO + (
         "import time\n"
