@@ -23,6 +23,7 @@ import torch.utils.data
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
@@ -60,6 +61,8 @@ def _rehearse() -> None:
             # Forward only: the fake group's futures have no result for DDP's reducer.
             DistributedDataParallel(_model())(torch.zeros(8, 16))
         dist.destroy_process_group()
+        # What DTensor has learned of a shape holds this mesh, with rank 0's place in it.
+        _clear_sharding_prop_cache()  # type: ignore[no-untyped-call]  # torch has no type for it
         world_size *= 2
     sys.excepthook = sys.__excepthook__  # init_process_group has put its own there, for rank 0
 

@@ -231,8 +231,9 @@ class Watch:
             self.ask_for_stacks(lambda: self.kill_if_hung(now_s))
 
     def kill_if_hung(self, asked_s: float) -> None:
-        has_moved = self.last_activity_s > asked_s  # a late rank came while the stacks were dumped
-        if not has_moved and is_deadlock(self.gather, self.filename, self.program.source.splitlines()):
+        if self.last_activity_s > asked_s:
+            return  # a late rank came while the stacks were dumped
+        if is_deadlock(self.gather, self.filename, self.program.source.splitlines()):
             self.kill("stall")
 
     def ask_for_stacks(self, then: Callable[[], None]) -> None:

@@ -4,6 +4,8 @@ import itertools
 import subprocess
 import sys
 
+import pytest
+
 from engine.sandbox import holes
 from tests.engine.conftest import Runner
 
@@ -76,6 +78,27 @@ async def test_processes_of_one_parent_have_random_numbers_of_their_own(run: Run
     )
     ran = await run(draws, 2)
     assert len(set(ran.text(0).split()) | set(ran.text(1).split())) == 6
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
+async def test_tensor_of_a_rehearsed_shape_lies_where_its_own_rank_is(
+    run: Runner, ranks: int
+) -> None:
+    shard = (
+        "import torch, torch.distributed as dist\n"
+        "from torch.distributed.device_mesh import init_device_mesh\n"
+        "from torch.distributed.fsdp import fully_shard\n"
+        "dist.init_process_group('gloo')\n"
+        "mesh = init_device_mesh('cpu', (dist.get_world_size(),))\n"
+        "for sizes in ((16, 64), (64, 4), (64, 64)):\n"
+        "    for parameter in fully_shard(torch.nn.Linear(*sizes), mesh=mesh).parameters():\n"
+        "        kept = parameter.detach()\n"
+        "        print(kept.device_mesh.get_coordinate(), kept.device_mesh == mesh)\n"
+    )
+    ran = await run(shard, ranks)
+    assert ran.outcome.status == "ok", ran.text(0, "stderr")
+    for rank in range(ranks):
+        assert set(ran.text(rank).splitlines()) == {f"({rank},) True"}
 
 
 def test_rehearsal_with_tracers_leaves_none_of_them() -> None:
